@@ -1,0 +1,87 @@
+# Two commands matter: `make run` measures the article's tables here, `make test` checks everything.
+# Paths are relative, because make cannot name a target whose path holds a space.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: run test lab bench notebooks evidence pages font lock clean help
+
+run: .venv/installed-core ## measure the article's two tables on this machine
+	$(BIN)/rcr run article
+
+test: .venv/installed-dev ## lint, types, every test; the notebooks come last, under strict nbval
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest --nbval --nbval-current-env
+
+lab: .venv/installed-notebooks ## open the notebooks in JupyterLab
+	$(BIN)/jupyter lab notebooks
+
+bench: .venv/installed-dev ## measure what a cell costs, beside its floors
+	@for script in benchmarks/*.py; do \
+		echo "$$script"; $(BIN)/python "$$script" || exit 1; \
+	done
+
+notebooks: .venv/installed-notebooks ## execute the committed notebooks again, in place
+	$(BIN)/rcr notebooks --into notebooks
+
+evidence: .venv/installed-core ## measure the committed evidence again, and transcribe the published
+	rm -rf evidence/article evidence/locations
+	$(BIN)/rcr run article --into evidence/article
+	$(BIN)/rcr run locations --into evidence/locations
+	$(BIN)/python scripts/transcribe_article.py
+
+pages: .venv/installed-notebooks ## fill the READMEs and draw their figures from the evidence
+	$(BIN)/python scripts/fill_pages.py
+
+font: .venv/installed-dev ## cut the figures' font to the characters that the texts use
+	$(BIN)/python scripts/subset_font.py
+
+# A fresh environment, so that nothing left over in .venv is pinned. Use the oldest Python that the
+# project supports: its dependencies may need backports that newer ones do not.
+lock: ## pin the newest versions of everything in constraints.txt
+	rm -rf .lock
+	"$(PYTHON)" -m venv .lock
+	.lock/bin/python -m pip --disable-pip-version-check install --editable '.[dev]'
+	@echo '# Exact versions of all that rcr-probes[dev] installs; make and CI install under them.' > .lock/pins
+	@echo '# Made by `make lock`; do not edit by hand.' >> .lock/pins
+	.lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable >> .lock/pins
+	mv .lock/pins constraints.txt
+	rm -rf .lock
+
+clean: ## remove .venv and all caches; runs/ stays, it is data
+	rm -rf .venv .lock build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+# A stamp is younger than what it was made from: a second run installs nothing.
+.venv/made:
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo 'rcr-probes needs Python 3.11 or newer, and "$(PYTHON)" is none.' >&2; \
+		echo 'Name another one: make $(MAKECMDGOALS) PYTHON=/path/to/python3' >&2; exit 1; }
+	@echo 'Making .venv, once.'
+	@"$(PYTHON)" -m venv .venv || { \
+		echo '"$(PYTHON)" cannot make a virtual environment; on Debian or Ubuntu, install python3-venv.' >&2; \
+		exit 1; }
+	@touch $@
+
+# What is installed for one purpose serves the smaller ones too.
+.venv/installed-core: serves = .venv/installed-core
+.venv/installed-notebooks: extra = [notebooks]
+.venv/installed-notebooks: serves = .venv/installed-core .venv/installed-notebooks
+.venv/installed-dev: extra = [dev]
+.venv/installed-dev: serves = .venv/installed-core .venv/installed-notebooks .venv/installed-dev
+
+# pip writes the absolute path of this folder to a .pth file, and Python cannot start where its
+# locale (C, GBK) does not decode that path. The same path, relative, is ASCII.
+.venv/installed-%: .venv/made pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt --editable '.$(extra)'
+	@echo ../../../.. > "$$(ls .venv/lib/python*/site-packages/*rcr_probes.pth)"
+	@touch $(serves)

@@ -1,0 +1,165 @@
+"""What a cell and a run of the plan ``article`` cost, each as a ratio to its floor.
+
+Every figure and its floor are timed in turn in the same run, and the medians are divided: the
+machine may be shared and noisy, so seconds alone say little. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from rcr_probes import observe, phase, process, worker
+from rcr_probes.model import Cell
+from rcr_probes.worker import Job
+
+P3 = Cell(point="completion_audit", fault="audit_is_directory", policy="resume")
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+FLOOR_IMPORTS = "import json, hashlib, os"
+Operation = tuple[str, tuple[str, ...], int]
+
+
+def timed(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def ratio(work: Callable[[], object], floor: Callable[[], object], rounds: int) -> dict[str, float]:
+    """Median seconds of the work and of its floor, interleaved, and the one over the other."""
+    pairs = [(timed(work), timed(floor)) for _ in range(rounds)]
+    ours, least = (statistics.median(side) for side in zip(*pairs, strict=True))
+    return {
+        "seconds": round(ours, 5),
+        "floor_seconds": round(least, 5),
+        "ratio": round(ours / least, 2),
+    }
+
+
+def in_child(work: Callable[[], object]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(0)
+    if os.waitpid(pid, 0)[1] != 0:
+        raise RuntimeError("a child of the benchmark failed")
+
+
+def run_cell(folder: str) -> None:
+    worker.run_cell(Job(P3, folder, "fork", 30.0))
+    worker.remove(folder)
+
+
+def recorded(folder: str) -> list[list[Operation]]:
+    """The file operations of a P3 cell's two phases, as CPython's own audit events tell them."""
+    seen: list[list[Operation]] = []
+    for number, verb in enumerate(("fault", "recover")):
+        note = Path(folder, f"operations-{number}.json")
+
+        def noted(verb: str = verb, note: Path = note) -> None:
+            operations: list[Operation] = []
+            sys.addaudithook(lambda name, args: operations.append(_operation(name, args)))
+            phase.perform(os.path.join(folder, "cell"), verb)
+            note.write_text(json.dumps([o for o in operations if folder in str(o[1][:1])]))
+
+        if verb == "fault":
+            worker._prepare(os.path.join(folder, "cell"), P3, private=True)
+        in_child(noted)
+        struck = observe.strike(os.path.join(folder, "cell"))
+        if struck:
+            struck.lift()
+        seen.append([(n, tuple(p), f) for n, p, f in json.loads(note.read_text())])
+    return seen
+
+
+def _operation(name: str, args: tuple[object, ...]) -> Operation:
+    if name == "open" and isinstance(args[0], str):
+        return name, (args[0],), args[2] if isinstance(args[2], int) else 0
+    if name in ("os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.listdir"):
+        return name, tuple(str(a) for a in args if isinstance(a, str)), 0
+    return "other", (), 0
+
+
+def replay(operations: list[Operation]) -> None:
+    """Do the same file operations in plain Python: a line written, or the whole file read."""
+    for name, paths, flags in operations:
+        try:
+            if name == "open":
+                fd = os.open(paths[0], flags or os.O_RDONLY, 0o600)
+                if flags & (os.O_WRONLY | os.O_RDWR):
+                    os.write(fd, b'{"phase":"fault","lane":"point","value":{}}\n')
+                else:
+                    os.read(fd, 1 << 16)
+                os.close(fd)
+            else:
+                getattr(os, name.removeprefix("os."))(*paths)
+        except OSError:
+            pass  # the recorded operation failed too: EISDIR, or no such file
+
+
+def forked_cell(rounds: int) -> dict[str, object]:
+    with tempfile.TemporaryDirectory(prefix="rcr-bench-", dir=MEMORY) as scratch:
+        phases = recorded(scratch)
+        gc.freeze()
+        place = os.path.join(scratch, "one")
+
+        def floor() -> None:
+            for operations in phases:
+                in_child(partial(replay, operations))
+
+        run_cell(place)
+        made = ratio(lambda: run_cell(place), floor, rounds)
+    return {"file_operations": sum(map(len, phases)), **made}
+
+
+def whole_run(start: str, rounds: int) -> dict[str, float]:
+    """``rcr run article`` from the shell, beside as many processes that only import what they must.
+
+    The floor is two interpreters (the command and its worker) and, under spawn, one for each phase:
+    six cells of fault, forced call and recovery.
+    """
+    with tempfile.TemporaryDirectory(prefix="rcr-bench-") as scratch:
+        into = os.path.join(scratch, "article")
+        command = [sys.executable, "-m", "rcr_probes.cli", "run", "article", "--into", into]
+        command += ["--again", "--start", start, "--workers", "1"]
+
+        def work() -> None:
+            subprocess.run(command, check=True, capture_output=True)
+
+        def floor() -> None:
+            for _ in range(2 + (18 if start == "spawn" else 0)):
+                subprocess.run([sys.executable, "-c", FLOOR_IMPORTS], check=True)
+            if start == "fork":
+                for _ in range(18):
+                    in_child(lambda: None)
+
+        return ratio(work, floor, rounds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7, help="of the whole runs; at least 7")
+    rounds = max(7, parser.parse_args().rounds)
+    process.adopt_descendants()
+    result = {
+        "forked_p3_cell": forked_cell(rounds * 8),
+        "rcr_run_article_fork": whole_run("fork", rounds),
+        "rcr_run_article_spawn": whole_run("spawn", rounds),
+        "python": sys.version.split()[0],
+        "rounds": rounds,
+    }
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""One tree of errors: each carries its fields, and says the cause and the remedy."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+
+
+class RcrError(Exception):
+    """What is wrong, and what to do about it.
+
+    Attributes:
+        cause: one sentence that says what is wrong and where.
+        remedy: one sentence that says what to do or to type instead.
+        exit_code: what the command line exits with: 2 misuse, 1 not to be trusted.
+    """
+
+    exit_code = 2
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(cause, remedy)
+        self.cause = cause
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.cause}\n  {self.remedy}"
+
+
+class UnknownName(RcrError):
+    """A name that is not one of those known: a plan's, a point, a column, a cell."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        import difflib  # only where something is already wrong
+
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        near = difflib.get_close_matches(str(name), self.known, n=1, cutoff=0.5)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        listed = ", ".join(self.known[:20]) + (" …" if len(self.known) > 20 else "")
+        if len(listed) > 200:  # ids of cells are long, and read best one below the other
+            listed = "\n    ".join(["", *self.known[:8], *(["…"] if len(self.known) > 8 else [])])
+        super().__init__(f"Unknown {kind}: {name!r}.", f"{meant}Known: {listed or 'none'}")
+
+
+class PlanError(RcrError):
+    """A plan that cannot be run as it is written."""
+
+
+class RuntimeUnusable(RcrError):
+    """A runtime that cannot be loaded, or does not keep the contract."""
+
+
+class EvidenceError(RcrError):
+    """A folder that is not the evidence it should be; ``place`` names the file and the cell."""
+
+    exit_code = 1
+
+    def __init__(self, place: str, cause: str, remedy: str) -> None:
+        self.place = place
+        super().__init__(f"{place}: {cause}", remedy)
+
+
+class NotEvidence(RcrError):
+    """A path that holds no evidence at all: misuse, not distrust."""
+
+
+class FaultError(RcrError):
+    """A fault that could not be placed or lifted."""
+
+
+class InjectedFault(Exception):
+    """What the fault ``exception`` raises at its point.
+
+    It stands for any failure of the runtime's own code there, so it is no RcrError: a runtime
+    handles it as it handles its own errors.
+    """
+
+    code = "INJECTED_FAULT"
+
+    def __init__(self, point: str) -> None:
+        super().__init__(f"injected at {point}")
+        self.point = point
+
+
+def code_of(error: BaseException) -> str:
+    """What a caller sees of an error: its ``code``, its errno's name, or its type's name."""
+    given = getattr(error, "code", None)
+    if isinstance(given, str):
+        return given
+    if isinstance(error, OSError) and error.errno is not None:
+        return errno.errorcode.get(error.errno, "OSError")
+    return type(error).__name__

@@ -1,0 +1,109 @@
+"""The tidy table: one row a capture, the same names in pandas, JSON and CSV (docs/design.md §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rcr_probes.model import NONE, Capture, Observation
+
+Value = str | int | bool | None
+Row = dict[str, Value]
+
+COLUMNS = (
+    "cell",
+    "source",
+    "runtime",
+    "variant",
+    "point",
+    "fault",
+    "dedupe",
+    "digest",
+    "policy",
+    "witness",
+    "recovery_fault",
+    "recoverers",
+    "seed",
+    "repeat",
+    "start",
+    "fired",
+    "caller_error",
+    "state_after_fault",
+    "effects_after_fault",
+    "calls_after_fault",
+    "identity",
+    "effect",
+    "capability",
+    "eligibility",
+    "call_needed",
+    "call_harm",
+    "recovery_error",
+    "state_after_recovery",
+    "effects_after_recovery",
+    "calls_after_recovery",
+    "verdict",
+    "reasons",
+)
+PUBLISHED_VERDICT = "published_verdict"  # one column more, where rows were published by others
+
+
+def row(capture: Capture) -> Row:
+    """One capture as a row: every column of ``COLUMNS``, in order.
+
+    ``none`` says that there was nothing (no error, no capability, no reason); null says that it is
+    not known or was not published. Lists are joined by commas.
+    """
+    measured, judged = capture.measurement, capture.judgement
+    cell = measured.cell
+    first, last = measured.after("fault"), measured.after("recovery")
+    facts, truth, verdict = judged.facts, judged.truth, judged.verdict
+    made: Row = {
+        "cell": cell.id,
+        "source": measured.source,
+        "runtime": cell.runtime,
+        "variant": cell.variant,
+        "point": cell.point,
+        "fault": cell.fault,
+        "dedupe": cell.dedupe,
+        "digest": cell.digest,
+        "policy": cell.policy,
+        "witness": cell.witness,
+        "recovery_fault": cell.recovery_fault,
+        "recoverers": cell.recoverers,
+        "seed": cell.seed,
+        "repeat": cell.repeat,
+        "start": capture.circumstances.start,
+        "fired": judged.fired,
+        "caller_error": first.error if first else None,
+        **_counts(first, "fault"),
+        "identity": facts.identity if facts else None,
+        "effect": facts.effect if facts else None,
+        "capability": _joined(facts.capability) if facts else None,
+        "eligibility": judged.decision.eligibility if judged.decision else None,
+        "call_needed": truth.call_needed if truth else None,
+        "call_harm": truth.call_harm if truth else None,
+        "recovery_error": last.error if last else None,
+        **_counts(last, "recovery"),
+        "verdict": verdict.verdict if verdict else None,
+        "reasons": _joined(verdict.reasons) if verdict else None,
+    }
+    if measured.published_verdict is not None:
+        made[PUBLISHED_VERDICT] = measured.published_verdict
+    return made
+
+
+def rows(captures: Iterable[Capture]) -> list[Row]:
+    """Every capture as a row, in order."""
+    return [row(capture) for capture in captures]
+
+
+def _counts(observed: Observation | None, phase: str) -> Row:
+    effects = observed.effects if observed else None
+    return {
+        f"state_after_{phase}": observed.recorded.status if observed else None,
+        f"effects_after_{phase}": None if effects is None else len(effects),
+        f"calls_after_{phase}": observed.calls if observed else None,
+    }
+
+
+def _joined(words: Sequence[str]) -> str:
+    return ",".join(words) or NONE

@@ -1,0 +1,44 @@
+"""Seal a capture: the digest over its facts, and its one line of JSON."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from rcr_probes.errors import EvidenceError
+from rcr_probes.model import Capture, Circumstances, Judgement, Measurement, canonical_json
+
+
+def facts_sha256(measured: Measurement, judged: Judgement) -> str:
+    """SHA-256, in hex, over the canonical JSON of what was measured and what was derived.
+
+    Circumstances (processes, times, the start method) are no part of it, so that the same facts
+    have the same digest on every machine and in every run.
+    """
+    facts = {"measurement": msgspec.to_builtins(measured), "judgement": msgspec.to_builtins(judged)}
+    return hashlib.sha256(canonical_json(facts)).hexdigest()
+
+
+def seal(measured: Measurement, judged: Judgement, circumstances: Circumstances) -> Capture:
+    """Put the parts of a capture together under their digest."""
+    return Capture(measured, judged, circumstances, facts_sha256(measured, judged))
+
+
+def encode(capture: Capture) -> bytes:
+    """The capture as one line of JSON, newline included."""
+    return msgspec.json.encode(capture) + b"\n"
+
+
+def decode(line: bytes, place: str) -> Capture:
+    """The capture that a line holds; its shape is validated, its digest is not.
+
+    Raises:
+        EvidenceError: the line is no capture; ``place`` says where it stands.
+    """
+    try:
+        return msgspec.json.decode(line, type=Capture)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise EvidenceError(
+            place, f"no capture ({error}).", "Restore the file, or run the plan again."
+        ) from error

@@ -1,0 +1,169 @@
+"""From observations and the measured truth to what a cell shows (docs/design.md §6 and §7).
+
+Standard library alone, no I/O: a reader's checker embeds this module as it is. It does not know
+eligibility: what a call would have done is measured, not derived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rcr_probes.model import (
+    FAULTS,
+    NONE,
+    Approved,
+    Effect,
+    Forced,
+    Measurement,
+    Observation,
+    Says,
+    Truth,
+    Verdict,
+    VerdictName,
+)
+
+# How a forced call that measured nothing ended: the harness failed, not the executor.
+UNMEASURED = ("crash", "damaged", "deadline")
+# How a phase may end; anything else is the name of a signal.
+ENDS = ("exit", "crash", "deadline")
+
+
+def fired(measured: Measurement) -> bool | None:
+    """Whether the planned fault provably fired; None where none was planned or it was published.
+
+    The strike's own event is written before the strike. Beside it: for a kill the wait status, for
+    an exception the error that left the point, for a file fault the fault seen from outside and the
+    caller's error.
+    """
+    cell = measured.cell
+    if cell.point == NONE or measured.forced is None:
+        return None
+    observed = measured.observations[0]
+    struck = [e.value for e in measured.events if e.lane == "fault" and e.phase == "fault"]
+    if {"point": cell.point, "fault": cell.fault} not in struck:
+        return False
+    shown = FAULTS[cell.fault]
+    match cell.fault:
+        case "kill":
+            return observed.ended == shown
+        case "exception":
+            return {"point": cell.point, "error": shown} in struck
+        case _:
+            return observed.standing is True and observed.error == shown
+
+
+def truth(approved: Approved, observed: Observation, forced: Forced) -> Truth:
+    """What another call would have done: one was forced in a copy, and its effects were counted."""
+    before = observed.effects or ()
+    new = forced.effects[len(before) :]
+    needed = _approved(before, approved) < approved.effects
+    if _wrong(new, approved):
+        return Truth(needed, "wrong")
+    if len(forced.effects) > approved.effects and new:
+        return Truth(needed, "duplicate")
+    if _approved(forced.effects, approved) < approved.effects:
+        return Truth(needed, "useless")
+    return Truth(needed, "none")
+
+
+def verdict(measured: Measurement, fired: bool | None, truth: Truth) -> Verdict:
+    """What the cell shows at the second observation: the first verdict that holds."""
+    first, last = measured.observations
+    broken = _broken(measured, fired)
+    if broken:
+        return Verdict("unknown", broken)
+    name = _verdict(measured.approved, first, last, _says(measured, last), truth)
+    return Verdict(name, _reasons(measured))
+
+
+def _verdict(
+    approved: Approved, first: Observation, last: Observation, says: Says, truth: Truth
+) -> VerdictName:
+    effects = last.effects or ()
+    called = (last.calls or 0) > (first.calls or 0)
+    held = last.recorded.status == "verification_required" != first.recorded.status
+    if _wrong(effects, approved):
+        return "wrong_effect"
+    if len(effects) > approved.effects:
+        return "duplicate_effect"
+    if says == "done" and not effects:
+        return "lost_effect"
+    if not called and not held and truth.call_needed and truth.call_harm == "none":
+        return "blocked"
+    if _split(says, effects, approved):
+        return "state_effect_split"
+    if held:
+        return "held"
+    if called and first.effects and len(effects) == approved.effects:
+        return "deduplicated"
+    if not called and truth.call_harm in ("duplicate", "wrong"):
+        return "protected"
+    if not effects:
+        return "no_effect"
+    return "consistent" if len(effects) == approved.effects else "unknown"
+
+
+def _broken(measured: Measurement, fired: bool | None) -> tuple[str, ...]:
+    """Why nothing can be said of this cell; empty when something can."""
+    observations, forced = measured.observations, measured.forced
+    ended = {o.ended for o in observations}
+    planned = bool(fired) and measured.cell.fault == "kill"
+    first_killed, last_killed = (o.ended not in (None, *ENDS) for o in observations)
+    reasons = {
+        "fault_not_fired": fired is False,
+        "observation_damaged": any(o.damage for o in observations),
+        "deadline_passed": "deadline" in ended,
+        "phase_crashed": "crash" in ended,
+        "phase_killed": last_killed or (first_killed and not planned),
+        "truth_not_measured": forced is None or forced.error in UNMEASURED,
+    }
+    return tuple(code for code, holds in reasons.items() if holds)
+
+
+def _reasons(measured: Measurement) -> tuple[str, ...]:
+    """What else a reader should know, whatever the verdict."""
+    first, last = measured.observations
+    words = [
+        measured.says.get(str(e.value["status"]), "open")
+        for e in measured.events
+        if e.lane == "state" and e.phase == "fault"
+    ]
+    erased = bool(first.recorded.evidence and not last.recorded.evidence and last.effects)
+    refused = last.error not in (None, NONE) and last.calls == first.calls
+    reasons = {
+        "split_after_fault": _split(_says(measured, first), first.effects or (), measured.approved)
+        or (_says(measured, first) == "done" and not first.effects),
+        "done_reclassified": any(a == "done" != b for a, b in pairwise(words)),
+        "evidence_erased": erased,
+        "recovery_refused": refused,
+        "no_recovery": last.ended is None,
+    }
+    return tuple(code for code, holds in reasons.items() if holds)
+
+
+def _says(measured: Measurement, observed: Observation) -> Says:
+    """What the recorded state says; one that the runtime does not explain says nothing."""
+    return measured.says.get(observed.recorded.status, "open")
+
+
+def _split(says: Says, effects: Sequence[Effect], approved: Approved) -> bool:
+    """The state says not_done over an effect, or done over a part of the approved ones."""
+    partial = 0 < len(effects) < approved.effects
+    return bool((says == "not_done" and effects) or (says == "done" and partial))
+
+
+def _wrong(effects: Sequence[Effect], approved: Approved) -> bool:
+    """Some effect means what was not approved. One without a published target is not judged."""
+    return any(
+        e.operation_key != approved.operation_key or e.target != approved.target
+        for e in effects
+        if e.target is not None
+    )
+
+
+def _approved(effects: Sequence[Effect], approved: Approved) -> int:
+    """How many of the effects are approved ones."""
+    return sum(
+        e.operation_key == approved.operation_key and e.target == approved.target for e in effects
+    )

@@ -1,0 +1,112 @@
+"""Effects, calls and events: append a line, read them all, and report what cannot be read."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from rcr_probes.model import Json, Lane
+
+# The harness's own files in a cell's folder. The runtime's private folder is beside them.
+RUNTIME = "runtime"
+WORLD = "world"
+EFFECTS = os.path.join(WORLD, "effects.jsonl")
+CALLS = os.path.join(WORLD, "calls.jsonl")
+HARNESS = "harness"
+EVENTS = os.path.join(HARNESS, "events.jsonl")
+
+# What stands where something could not be read, and the mark of a point that no design knows.
+UNREADABLE = "unreadable"
+UNKNOWN_POINT = "UNKNOWN_POINT"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectLine:
+    """One effect, as the executor appended it."""
+
+    operation_key: str
+    kind: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallLine:
+    """One entry into the executor."""
+
+    operation_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """One event: written by the process ``pid`` of the phase named ``phase``.
+
+    ``path`` names the audit file where one is concerned. Neither pid nor path becomes a fact.
+    """
+
+    phase: str
+    lane: Lane
+    value: dict[str, Json]
+    pid: int
+    path: str | None = None
+
+
+def append(path: str, line: Any) -> None:
+    """Append one JSON line with a single write to a file opened for appending.
+
+    Raises:
+        OSError: the line could not be written whole; nothing of it is taken back.
+    """
+    data = msgspec.json.encode(line) + b"\n"
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.write(fd, data) != len(data):
+            raise OSError(errno.EIO, "a ledger line was written in part", path)
+    finally:
+        os.close(fd)
+
+
+Line = TypeVar("Line")
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger(Generic[Line]):
+    """What a ledger holds.
+
+    Attributes:
+        lines: every line that could be read, in order of arrival.
+        damage: what could not be, each as ``name:line: what is wrong``.
+    """
+
+    lines: tuple[Line, ...]
+    damage: tuple[str, ...]
+
+
+def read(path: str, kind: type[Line]) -> Ledger[Line]:
+    """Read a ledger whole. A line that cannot be read is reported, never skipped in silence.
+
+    A file that does not exist is an empty ledger: nothing was ever appended to it.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return Ledger((), ())
+    except OSError as error:
+        code = errno.errorcode.get(error.errno or 0, "EIO")
+        return Ledger((), (f"{os.path.basename(path)}: cannot be read ({code})",))
+    name = os.path.basename(path)
+    lines: list[Line] = []
+    damage: list[str] = []
+    *whole, tail = data.split(b"\n")
+    for number, raw in enumerate(whole, 1):
+        try:
+            lines.append(msgspec.json.decode(raw, type=kind))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            damage.append(f"{name}:{number}: not a ledger line")
+    if tail:
+        damage.append(f"{name}:{len(whole) + 1}: torn, no newline at its end")
+    return Ledger(tuple(lines), tuple(damage))

@@ -1,0 +1,313 @@
+"""The frozen nouns: what is planned, what was measured, and what was derived from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+Json = Any  # a JSON value; in facts: strings, integers, booleans, null, and lists and maps of them
+
+# The life of an operation, in the order in which its points occur (docs/design.md §3).
+POINTS = (
+    "approval_audit",
+    "start_audit",
+    "before_action",
+    "after_action",
+    "after_result",
+    "completion_audit",
+    "response",
+)
+AUDIT_POINTS = ("approval_audit", "start_audit", "completion_audit")
+NONE = "none"
+
+# Each kind of fault, and what its strike must show as proof besides its event: the error that
+# leaves the point, the signal that ends the process, or the error that the caller sees.
+FAULTS: Mapping[str, str] = {
+    "exception": "INJECTED_FAULT",
+    "kill": "SIGKILL",
+    "audit_is_directory": "EISDIR",
+}
+
+# What an executor declares that another call with the same operation key can rely on.
+CAPABILITIES: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "operation_key": ("lookup", "replay"),
+}
+DEDUPES = tuple(CAPABILITIES)
+DIGESTS = ("same", "changed", "reordered")
+POLICIES = ("again", "never")  # and, for each runtime, the ways that it documents
+WITNESSES = ("exact",)
+STARTS = ("fork", "spawn")  # how a phase's process is made: a circumstance
+REFERENCE = "rcr_probes.reference:approval"
+
+Says = Literal["done", "not_done", "open"]
+Identity = Literal["valid", "changed", "unknown"]
+EffectFact = Literal["absent", "present", "partial", "many", "unknown"]
+Eligibility = Literal["reexecute", "reconcile", "stop"]
+Way = Literal["evidence", "lookup", "replay"]
+Harm = Literal["none", "duplicate", "wrong", "useless"]
+VerdictName = Literal[
+    "unknown",
+    "wrong_effect",
+    "duplicate_effect",
+    "lost_effect",
+    "blocked",
+    "state_effect_split",
+    "held",
+    "deduplicated",
+    "protected",
+    "consistent",
+    "no_effect",
+]
+Lane = Literal["state", "audit", "point", "fault", "call", "effect", "return"]
+
+IDENTITIES: tuple[Identity, ...] = get_args(Identity)
+EFFECT_FACTS: tuple[EffectFact, ...] = get_args(EffectFact)
+VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The unit of everything: one operation under one fault and one recovery.
+
+    ``None`` stands for "not published", and occurs in imported rows alone.
+    """
+
+    point: str
+    fault: str
+    dedupe: str = NONE
+    digest: str = "same"
+    policy: str | None = "again"
+    runtime: str = REFERENCE
+    variant: str | None = "baseline"
+    witness: str | None = "exact"
+    recovery_fault: str | None = NONE
+    recoverers: int | None = 1
+    seed: int | None = 0
+    repeat: int | None = 0
+
+    @property
+    def id(self) -> str:
+        """point/fault/dedupe/digest/policy, then ``name=value`` for what is not the default."""
+        parts = [getattr(self, name) or "unpublished" for name in MATCHED]
+        parts += [
+            f"{f.name}={value}"
+            for f in fields(self)
+            if f.name not in MATCHED and (value := getattr(self, f.name)) != f.default
+            if value is not None
+        ]
+        return "/".join(parts)
+
+
+# Rows of two evidence folders are the same cell when these agree (and what else both have).
+MATCHED = ("point", "fault", "dedupe", "digest", "policy")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A named, ordered, finite, nonempty list of distinct cells."""
+
+    name: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a runtime has stored of the operation. Reading it writes nothing.
+
+    Attributes:
+        status: the runtime's own word; ``missing`` where there is no record.
+        execution: its word for the execution block, where it has one.
+        evidence: what the executor returned, as far as the record still holds it.
+        approved_digest: the stored digest of the request whose approval stands; None where the
+            runtime stores none, or no approval stands.
+        current_digest: the same digest, computed from the request in hand now.
+    """
+
+    status: str
+    execution: str | None = None
+    evidence: tuple[Mapping[str, Json], ...] | None = ()
+    approved_digest: str | None = None
+    current_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One effect that exists, named E1, E2 … in order of arrival; None is "not published"."""
+
+    effect_id: str
+    operation_key: str | None = None
+    kind: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened, in the order in which the cell's folder received it."""
+
+    seq: int
+    phase: str
+    lane: Lane
+    value: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A cut in the cell's events at quiescence, made by the parent process.
+
+    Attributes:
+        after: ``fault`` (the fault still stands) or ``recovery``.
+        events: how many events had happened: the cut.
+        recorded: what the runtime has stored.
+        effects: every effect that exists.
+        calls: how often the executor was entered.
+        error: what the phase's caller saw: ``none``, an error code, an errno name, or the signal
+            that ended the process; None where no phase ran, or where it is not published.
+        ended: how the phase's process ended: ``exit``, a signal's name, ``crash`` (it ended without
+            a return) or ``deadline`` (the harness ended it); None where no phase ran.
+        settled: no process of the attempt is alive, and the fence was acquired.
+        standing: the fault is seen from outside, after the process; None for process faults.
+        damage: what could not be read, each with its place; empty when all was read.
+    """
+
+    after: Literal["fault", "recovery"]
+    events: int
+    recorded: Recorded
+    effects: tuple[Effect, ...] | None
+    calls: int | None
+    error: str | None = None
+    ended: str | None = None
+    settled: bool | None = None
+    standing: bool | None = None
+    damage: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """What the approval allows: so many effects of this key on this target."""
+
+    operation_key: str
+    target: str
+    effects: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """The measured truth: one call was forced in a copy of the cell, and this stood there after."""
+
+    effects: tuple[Effect, ...]
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """All that one cell measured; everything else is derived from it, and can be again.
+
+    Attributes:
+        cell: what was planned.
+        source: ``measured``, or the publication and the row that was transcribed.
+        approved: what the operation was allowed to do.
+        says: the runtime's states, each as done, not_done or open, from its documentation.
+        events: in order.
+        observations: after the fault phase, and after recovery; a publication may lack one.
+        forced: the measured truth; None where the row was published by others.
+        published_verdict: the publication's own word for the row; None for measured rows.
+    """
+
+    cell: Cell
+    source: str
+    approved: Approved
+    says: Mapping[str, Says]
+    events: tuple[Event, ...]
+    observations: tuple[Observation, ...]
+    forced: Forced | None
+    published_verdict: str | None = None
+
+    def after(self, phase: Literal["fault", "recovery"]) -> Observation | None:
+        """The observation after that phase; None where it was not published."""
+        return next((o for o in self.observations if o.after == phase), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a policy could know at the first observation."""
+
+    identity: Identity
+    effect: EffectFact
+    capability: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether another call was allowed, and why; ``way`` says how to reconcile."""
+
+    eligibility: Eligibility
+    way: Way | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What another call would have done, as measured by forcing one."""
+
+    call_needed: bool
+    call_harm: Harm
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the cell shows, and the stable codes that say why."""
+
+    verdict: VerdictName
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All that is derived from a measurement. Published rows are not judged: all None."""
+
+    fired: bool | None = None
+    facts: Facts | None = None
+    decision: Decision | None = None
+    truth: Truth | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What differs from run to run and is no fact: processes and times.
+
+    Attributes:
+        start: ``fork`` or ``spawn``; None in published rows.
+        parent: pid of the process that made the phases and wrote the observations.
+        pids: verb of each phase → its pid.
+        seconds: verb of each phase → wall time, seconds on the monotonic clock.
+    """
+
+    start: str | None = None
+    parent: int | None = None
+    pids: Mapping[str, int] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One cell, measured, judged, and sealed: the digest is over measurement and judgement."""
+
+    measurement: Measurement
+    judgement: Judgement
+    circumstances: Circumstances
+    facts_sha256: str
+
+    @property
+    def cell(self) -> Cell:
+        return self.measurement.cell
+
+
+def canonical_json(value: Json) -> bytes:
+    """The one byte form of a JSON value without floats and with ASCII keys (RFC 8785 on these)."""
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+    ).encode()

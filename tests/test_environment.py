@@ -1,0 +1,58 @@
+"""environment.yml and constraints.txt say the same as pyproject.toml, which is the source."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+PINS = [
+    line
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+]
+DIRECT = [
+    requirement
+    for written in [*PROJECT["dependencies"], *(r for extra in EXTRAS.values() for r in extra)]
+    if (requirement := Requirement(written)).name != PROJECT["name"]
+]
+
+
+def test_conda_has_the_name_and_the_python_of_the_project() -> None:
+    """Whoever prefers conda gets an environment of the same name and the same oldest Python."""
+    assert CONDA["name"] == PROJECT["name"]
+    assert f"python{PROJECT['requires-python']}" in CONDA["dependencies"]
+
+
+def test_conda_installs_the_project_under_the_constraints() -> None:
+    """Everything but Python comes from the project itself, with extras that it has."""
+    (from_pip,) = (entry["pip"] for entry in CONDA["dependencies"] if isinstance(entry, dict))
+    constraints, project = from_pip
+    assert constraints == "-c constraints.txt"
+    match = re.fullmatch(r"-e \.\[([a-z,]+)\]", project)
+    assert match
+    assert set(match[1].split(",")) <= set(EXTRAS)
+
+
+def test_a_pin_is_one_name_and_one_version() -> None:
+    """No path, host, option or range: the file means the same on every machine."""
+    assert PINS
+    assert [pin for pin in PINS if not re.fullmatch(r"[\w.-]+==[\w.]+", pin)] == []
+
+
+@pytest.mark.parametrize("requirement", DIRECT, ids=str)
+def test_a_direct_dependency_is_pinned_to_a_version_that_it_allows(
+    requirement: Requirement,
+) -> None:
+    """`make lock` was run after the last change of the dependencies."""
+    versions = {canonicalize_name(pin.split("==")[0]): pin.split("==")[1] for pin in PINS}
+    assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)])

@@ -1,0 +1,55 @@
+"""Errors say the cause and the remedy, and what a caller sees of one is a stable code."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from rcr_probes.errors import InjectedFault, RcrError, UnknownName, code_of
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    """The fields are kept, and the text says what to type."""
+    error = UnknownName("plan", "artcle", ["article", "locations"])
+    assert (error.kind, error.name, error.known) == ("plan", "artcle", ("article", "locations"))
+    assert str(error) == (
+        "Unknown plan: 'artcle'.\n  Did you mean 'article'? Known: article, locations"
+    )
+
+
+def test_a_name_that_is_near_to_nothing_is_answered_with_what_there_is() -> None:
+    """A long list is cut, an empty one is called none."""
+    assert "Did you mean" not in str(UnknownName("plan", "zzz", ["article"]))
+    assert str(UnknownName("cell", "x", [])).endswith("Known: none")
+    assert str(UnknownName("cell", "x", [f"c{n}" for n in range(30)])).endswith("c19 …")
+
+
+def test_long_names_are_listed_one_below_the_other() -> None:
+    """Cells are found by eye."""
+    cells = [f"completion_audit/audit_is_directory/none/same/resume/seed={n}" for n in range(9)]
+    text = str(UnknownName("cell", "x", cells))
+    assert text.endswith(f"\n    {cells[7]}\n    …")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InjectedFault("response"), "INJECTED_FAULT"),
+        (OSError(errno.EISDIR, "is a directory"), "EISDIR"),
+        (OSError("no number"), "OSError"),
+        (OSError(987654, "no such errno"), "OSError"),
+        (KeyError("x"), "KeyError"),
+        (SystemExit(3), "SystemExit"),
+    ],
+)
+def test_the_code_of_an_error_is_its_own_word_its_errno_or_its_type(
+    error: BaseException, code: str
+) -> None:
+    """An exit status is no code."""
+    assert code_of(error) == code
+
+
+def test_misuse_and_distrust_exit_differently() -> None:
+    """Two is misuse, one is evidence that is not to be trusted."""
+    assert RcrError("a", "b").exit_code == 2

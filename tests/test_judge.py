@@ -1,0 +1,216 @@
+"""The judge: each verdict, in its order; the measured truth; and whether the fault fired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from rcr_probes import judge
+from rcr_probes.model import VERDICTS, Approved, Cell, Forced, Measurement, Truth
+from tests.measurements import APPROVED, SAYS, effects, measured, strike
+
+M = "marker-0"
+TWO = Approved("operation-0", M, effects=2)
+KILLED: Mapping[str, Any] = {
+    "cell": {"point": "after_action", "fault": "kill"},
+    "standing": None,
+    "errors": ("SIGKILL", "none"),
+}
+# What was measured → the verdict. Each row differs from the one that it would fall through to.
+VERDICT_ROWS: Mapping[str, tuple[dict[str, Any], str]] = {
+    "the fault did not fire": ({"lanes": []}, "unknown"),
+    "an observation is damaged": ({"damage": ("effects.jsonl:2: torn",)}, "unknown"),
+    "a deadline passed": ({"ended": ("exit", "deadline")}, "unknown"),
+    "a phase crashed": ({"ended": ("exit", "crash")}, "unknown"),
+    "somebody killed the fault phase": ({"ended": ("SIGKILL", "exit")}, "unknown"),
+    "somebody killed the recovery": ({"ended": ("exit", "SIGTERM")}, "unknown"),
+    "the planned kill": ({**KILLED, "ended": ("SIGKILL", "exit")}, "protected"),
+    "the planned kill, and another one": ({**KILLED, "ended": ("SIGKILL",) * 2}, "unknown"),
+    "the truth was not measured": ({"forced_error": "deadline"}, "unknown"),
+    "a wrong effect in place of ours": ({"last": ("other",)}, "wrong_effect"),
+    "a wrong effect beside ours": ({"last": (M, "other"), "calls": (1, 2)}, "wrong_effect"),
+    "one effect too many": ({"last": (M, M), "calls": (1, 2)}, "duplicate_effect"),
+    "one too many, and called done": (
+        {"last": (M, M), "calls": (1, 2), "states": ("failed", "succeeded")},
+        "duplicate_effect",
+    ),
+    "done, and nothing there": (
+        {"first": (), "last": (), "forced": (M,), "states": ("failed", "succeeded")},
+        "lost_effect",
+    ),
+    "not called though needed and harmless": (
+        {"first": (), "last": (), "forced": (M,), "calls": (0, 0)},
+        "blocked",
+    ),
+    "needed, but the call would have been wrong": (
+        {"first": (), "last": (), "forced": ("other",), "calls": (0, 0)},
+        "protected",
+    ),
+    "needed, but the call would have done nothing": (
+        {"first": (), "last": (), "forced": (), "calls": (0, 0)},
+        "no_effect",
+    ),
+    "called, and still nothing": (
+        {"first": (), "last": (), "forced": (M,), "calls": (0, 1)},
+        "no_effect",
+    ),
+    "not_done over an effect": ({"states": ("failed", "approved")}, "state_effect_split"),
+    "done over a part": (
+        {"states": ("failed", "succeeded"), "approved": TWO, "calls": (1, 2)},
+        "state_effect_split",
+    ),
+    "a part, and the state is open": ({"approved": TWO, "calls": (1, 2)}, "unknown"),
+    "stopped, and said why": ({"states": ("failed", "verification_required")}, "held"),
+    "stopped, though needed and harmless": (
+        {
+            "first": (),
+            "last": (),
+            "forced": (M,),
+            "calls": (0, 0),
+            "states": ("failed", "verification_required"),
+        },
+        "held",
+    ),
+    "stopped before, and not by recovery": (
+        {"states": ("verification_required", "verification_required")},
+        "protected",
+    ),
+    "called over an effect, and one remains": (
+        {"calls": (1, 2), "states": ("failed", "succeeded")},
+        "deduplicated",
+    ),
+    "not called, and it would have doubled": ({}, "protected"),
+    "not called, and it would have been wrong": ({"forced": (M, "other")}, "protected"),
+    "not called, and it would have changed nothing": ({"forced": (M,)}, "consistent"),
+    "called for the first time": (
+        {"first": (), "forced": (M,), "calls": (0, 1), "states": ("approved", "succeeded")},
+        "consistent",
+    ),
+}
+TRUTH_ROWS = {
+    ((), (M,)): Truth(True, "none"),
+    ((), ()): Truth(True, "useless"),
+    ((), ("other",)): Truth(True, "wrong"),
+    ((), (M, M)): Truth(True, "duplicate"),
+    ((M,), (M,)): Truth(False, "none"),
+    ((M,), (M, M)): Truth(False, "duplicate"),
+    ((M,), (M, "other")): Truth(False, "wrong"),
+    (("other",), ("other",)): Truth(True, "useless"),
+    ((M, M), (M, M)): Truth(False, "none"),
+}
+STATE = ("fault", "state", {"status": "succeeded"})
+FAILED = ("fault", "state", {"status": "failed"})
+REASON_ROWS: Mapping[str, dict[str, Any]] = {
+    "split_after_fault": {"states": ("approved", "failed")},
+    "done_reclassified": {"lanes": [strike(measured().cell), STATE, FAILED]},
+    "evidence_erased": {"evidence": (({"observed_count": 1},), ())},
+    "recovery_refused": {"errors": ("EISDIR", "APPROVAL_BUSY")},
+    "no_recovery": {"ended": ("exit", None), "errors": ("EISDIR", None)},
+}
+NEAR_REASONS: Mapping[str, dict[str, Any]] = {
+    "split_after_fault": {"states": ("failed", "failed")},
+    "done_reclassified": {"lanes": [strike(measured().cell), FAILED, STATE]},
+    "evidence_erased": {"evidence": (({"observed_count": 1},),) * 2},
+    "recovery_refused": {"errors": ("EISDIR", "APPROVAL_BUSY"), "calls": (1, 2)},
+    "no_recovery": {"ended": ("exit", "exit")},
+}
+
+
+def verdict_of(module: ModuleType, made: Measurement) -> Any:
+    assert made.forced is not None
+    truth = module.truth(made.approved, made.observations[0], made.forced)
+    return module.verdict(made, module.fired(made), truth)
+
+
+def kill(**changes: Any) -> Measurement:
+    return measured(cell={"point": "after_action", "fault": "kill"}, standing=None, **changes)
+
+
+def exception(error: str | None) -> Measurement:
+    cell = {"point": "after_action", "fault": "exception"}
+    lanes: list[Any] = [strike(Cell(point="after_action", fault="exception"))]
+    if error:
+        lanes.append(("fault", "fault", {"point": "after_action", "error": error}))
+    return measured(cell=cell, lanes=lanes, standing=None)
+
+
+def published() -> Measurement:
+    made = measured()
+    return Measurement(
+        made.cell, "elsewhere", APPROVED, SAYS, made.events, made.observations, forced=None
+    )
+
+
+FIRED_ROWS = {
+    "a file fault, seen and felt": (measured(), True),
+    "a file fault that nobody saw": (measured(standing=False), False),
+    "a file fault that nobody felt": (measured(errors=("none", "none")), False),
+    "a file fault without proof": (measured(lanes=[]), False),
+    "a proof from the recovery phase": (
+        measured(lanes=[("recover", "fault", strike(measured().cell)[2])]),
+        False,
+    ),
+    "a proof at another point": (
+        measured(lanes=[("fault", "fault", {"point": "start_audit", "fault": "kill"})]),
+        False,
+    ),
+    "a kill": (kill(ended=("SIGKILL", "exit")), True),
+    "a kill by the deadline": (kill(ended=("deadline", "exit")), False),
+    "a kill that did not kill": (kill(ended=("exit", "exit")), False),
+    "an exception": (exception("INJECTED_FAULT"), True),
+    "an exception of another kind": (exception("EIO"), False),
+    "an exception that never left": (exception(None), False),
+    "no fault planned": (measured(cell={"point": "none", "fault": "none"}), None),
+    "published by others": (published(), None),
+}
+
+
+def check(module: ModuleType) -> None:
+    """Hold a judge against every row; also used on mutants of it."""
+    for name, (changes, expected) in VERDICT_ROWS.items():
+        assert verdict_of(module, measured(**changes)).verdict == expected, name
+    for (before, after), truth in TRUTH_ROWS.items():
+        observed = measured(first=before).observations[0]
+        assert module.truth(APPROVED, observed, Forced(effects(*after), "none")) == truth
+    for code, changes in REASON_ROWS.items():
+        assert code in verdict_of(module, measured(**changes)).reasons, code
+    for code, changes in NEAR_REASONS.items():
+        assert code not in verdict_of(module, measured(**changes)).reasons, code
+    for name, (made, fired) in FIRED_ROWS.items():
+        assert module.fired(made) is fired, name
+    done_without = measured(first=(), last=(M,), calls=(0, 1), states=("succeeded", "succeeded"))
+    assert "split_after_fault" in verdict_of(module, done_without).reasons
+
+
+def test_every_row_gets_its_verdict_truth_reasons_and_proof() -> None:
+    """The whole table of docs/design.md §7, and each row's nearest neighbour."""
+    check(judge)
+
+
+def test_the_rows_reach_every_verdict() -> None:
+    """A verdict that no row reaches would be one that no test holds."""
+    assert {expected for _, expected in VERDICT_ROWS.values()} == set(VERDICTS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"lanes": []}, "fault_not_fired"),
+        ({"damage": ("x",)}, "observation_damaged"),
+        ({"ended": ("deadline", "exit")}, "deadline_passed"),
+        ({"ended": ("crash", "exit")}, "phase_crashed"),
+        ({"ended": ("SIGKILL", "exit")}, "phase_killed"),
+        ({"forced_error": "crash"}, "truth_not_measured"),
+    ],
+)
+def test_an_unknown_says_why(changes: dict[str, Any], reason: str) -> None:
+    """Nothing is said of a cell that could not be measured, but for the reason."""
+    assert reason in verdict_of(judge, measured(**changes)).reasons
+
+
+def test_a_state_that_the_runtime_does_not_explain_says_nothing() -> None:
+    """An undeclared state is read as open, never as done or not_done."""
+    assert verdict_of(judge, measured(states=("failed", "limbo"))).verdict == "protected"
