@@ -1,0 +1,314 @@
+"""The command line: it parses arguments, calls the library, and prints what comes back.
+
+Results go to stdout, everything else to stderr. Each command imports what it needs when it runs, so
+that ``rcr --help`` and ``rcr decide`` answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rcr_probes.errors import RcrError, UnknownName
+from rcr_probes.model import CAPABILITIES, EFFECT_FACTS, IDENTITIES, NONE, STARTS
+
+UNKNOWN_CELLS = 3
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the return value is the process's exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a locale without Chinese must not end a report
+            stream.reconfigure(errors="replace")
+    try:
+        args = _parsed(given)
+        code: int = args.command(args)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        code = BROKEN_PIPE
+    except KeyboardInterrupt:
+        _say("rcr: interrupted.")
+        if given[:1] == ["run"]:
+            rest = [word for word in given if word != "--again"]
+            _say(f"  What is measured is kept. To resume: {shlex.join(['rcr', *rest])}")
+        code = INTERRUPTED
+    except RcrError as error:
+        _say(f"rcr: {error.cause}\n  {error.remedy}")
+        code = error.exit_code
+    except OSError as error:
+        _say(f"rcr: {_refused(error)}")
+        code = RcrError.exit_code
+    try:
+        sys.stdout.flush()
+    except OSError:  # what cannot be written is dropped, and not tried again at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _run(args: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, _interrupt)  # being ended is an interruption like Ctrl-C
+    from rcr_probes import plan as plans
+    from rcr_probes.evidence.store import MANIFEST
+    from rcr_probes.report import terminal
+    from rcr_probes.run import run
+
+    plan = plans.read(args.plan)
+    folder = args.into or Path("runs", f"{plan.name}.only" if args.only else plan.name)
+    if args.only:
+        plan = plans.only(plan, args.only)
+    complete = (folder / MANIFEST).exists() and not args.again
+    with terminal.progress(folder.name) as progress:
+        evidence = run(
+            plan,
+            folder,
+            start=args.start,
+            workers=args.workers,
+            again=args.again,
+            keep=args.keep,
+            deadline=args.deadline,
+            progress=progress,
+        )
+    done = "complete already, so nothing was run; to run it anew: --again"
+    _say(f"{folder}: {done if complete else f'measured, cells: {len(plan.cells)}'}")
+    terminal.draw(terminal.article_or_verdicts(evidence, args.lang))
+    sys.stdout.flush()
+    for line in terminal.advice(evidence, args.lang):
+        _say(line)
+    judged = (capture.judgement.verdict for capture in evidence.captures())
+    return UNKNOWN_CELLS if any(v and v.verdict == "unknown" for v in judged) else 0
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _show(args: argparse.Namespace) -> int:
+    from rcr_probes.evidence import store
+    from rcr_probes.evidence.rows import rows
+    from rcr_probes.report import terminal
+
+    evidence = store.read(args.folder)
+    if args.json:
+        print(json.dumps(rows(evidence.captures()), indent=1))
+    elif args.csv:
+        terminal.print_csv(rows(evidence.captures()))
+    elif args.markdown:
+        terminal.print_markdown(terminal.every(evidence, args.lang))
+    else:
+        terminal.draw(terminal.every(evidence, args.lang))
+    return 0
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from rcr_probes.evidence import store
+    from rcr_probes.report.explain import explain, matching
+
+    evidence = store.read(args.folder)
+    cell = matching(args.cell, (c.id for c in evidence.plan.cells))
+    print("\n".join(explain(evidence.capture(cell), args.lang)))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from rcr_probes.evidence.check import check_all
+
+    reports = check_all(args.folder)
+    for report in reports:
+        if report.sound:
+            print(f"{report.folder}: sound, captures: {report.captures}")
+        for finding in report.findings:
+            print(f"{report.folder}: {finding}")
+    return 0 if all(report.sound for report in reports) else 1
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from rcr_probes.evidence.compare import compare, describe
+    from rcr_probes.report.explain import printable
+
+    comparison = compare(args.ours, args.theirs)
+    print("\n".join(printable(line) for line in describe(comparison).split("\n")))
+    return 0 if comparison.same else 1
+
+
+def _import(args: argparse.Namespace) -> int:
+    from rcr_probes.evidence.published import import_package
+    from rcr_probes.report import terminal
+
+    into = args.into or Path("runs", args.package.resolve().name)
+    terminal.print_imported(import_package(args.package, into))
+    return 0
+
+
+def _decide(args: argparse.Namespace) -> int:
+    from rcr_probes.eligibility import decide
+    from rcr_probes.model import Facts
+    from rcr_probes.report.explain import decided
+
+    facts = Facts(args.identity, args.effect, args.capability)
+    decision = decide(facts)
+    if args.json:
+        print(json.dumps(asdict(facts) | asdict(decision)))
+    else:
+        print("\n".join(decided(facts, decision, args.lang)))
+    return 0
+
+
+def _notebooks(args: argparse.Namespace) -> int:
+    from rcr_probes.report.execute import run_notebooks
+
+    for path in run_notebooks(args.into, dict(args.p)):
+        print(path)
+    return 0
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # nobody listens
+        print(line, file=sys.stderr)
+
+
+def _refused(error: OSError) -> str:
+    """What the system refused, and what to do about it."""
+    remedy = {
+        errno.ENOSPC: "Free some space, then type the same command again.",
+        errno.EEXIST: "Name a folder, not a file.",
+        errno.ENOTDIR: "Name a folder, not a file.",
+    }.get(error.errno or 0, "Name a place that you may read and write.")
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}.\n  {remedy}"
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, except that its errors are ours: cause and remedy."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RcrError(f"{message}.", f"See: {self.prog} --help")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            kind = action.option_strings[0] if action.option_strings else "command"
+            raise UnknownName(kind, value, action.choices)
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """Read what was typed.
+
+    Raises:
+        RcrError: it is no command.
+    """
+    parser = _parser()
+    args, extra = parser.parse_known_args(argv)
+    if extra:
+        options = re.findall(r"(?<![\w-])--?[a-z]+", args.parser.format_usage())
+        if extra[0].startswith("-"):
+            raise UnknownName("option", extra[0], options)
+        args.parser.error(f"{extra[0]!r} is one argument too many")
+    return args
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="rcr",
+        description="An operation failed after its action ran: may it be called again?",
+        epilog="Begin with: rcr run article",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    language = argparse.ArgumentParser(add_help=False)
+    language.add_argument("--lang", choices=("en", "zh"), default="en", help="of the answer (en)")
+
+    def command(does: Any, job: str, example: str, *parents: Any) -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            example.split()[0],
+            help=job,
+            description=f"{job}.",
+            epilog=f"example:\n  rcr {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            parents=parents,
+            allow_abbrev=False,
+        )
+        made.set_defaults(command=does, parser=made)
+        return made
+
+    folder: Any = {"type": Path, "metavar": "DIR"}
+    flag: Any = {"action": "store_true"}
+
+    job = "measure every cell of a plan: 0 complete, 3 some cells unknown, 130 interrupted"
+    add = command(_run, job, "run article", language).add_argument
+    add("plan", metavar="PLAN", help="a shipped plan (article, locations) or a .toml file")
+    add("--into", **folder, help="the evidence folder (runs/PLAN)")
+    add("--start", choices=STARTS, default="fork", help="how a phase starts (fork)")
+    add("--workers", type=int, metavar="N", help="cells side by side (one a core)")
+    add("--only", action="append", metavar="CELL", help="this cell; repeatable (runs/PLAN.only)")
+    add("--keep", **flag, help="keep each cell's folder, in DIR.cells")
+    add("--again", **flag, help="run anew; what DIR holds is moved to DIR.previous")
+    add("--deadline", type=float, default=30.0, metavar="S", help="seconds for each phase (30)")
+
+    show = command(_show, "print the tables of evidence", "show runs/article", language)
+    show.add_argument("folder", **folder)
+    form = show.add_mutually_exclusive_group()
+    form.add_argument("--json", **flag, help="every row, as a list of objects")
+    form.add_argument("--csv", **flag, help="every row; an empty field is null")
+    form.add_argument("--markdown", **flag, help="the tables, in GitHub's Markdown")
+
+    job = "explain one cell: its events in order, its facts, why this verdict"
+    cell = "completion_audit/audit_is_directory/none/same/resume"
+    add = command(_explain, job, f"explain runs/article {cell}", language).add_argument
+    add("folder", **folder)
+    add("cell", metavar="CELL", help="its id, or a part that no other id holds")
+
+    job = "verify evidence, and derive every verdict again: 0 sound, 1 not to be trusted"
+    add = command(_check, job, "check runs/article").add_argument
+    add("folder", **folder, help="an evidence folder, or a folder of them")
+
+    job = "compare the facts of two evidence folders: 0 the same, 1 they differ"
+    add = command(_compare, job, "compare runs/article evidence/rcr-20260831").add_argument
+    add("ours", **folder)
+    add("theirs", **folder)
+
+    job = "turn a downloaded package into checked evidence: 1 where a file of it was changed"
+    add = command(_import, job, "import rcr-20260831 --into runs/published").add_argument
+    add("package", type=Path, metavar="PACKAGE", help="the package's folder")
+    add("--into", **folder, help="the evidence folder (runs/PACKAGE)")
+
+    job = "decide from facts whether an operation may be called again"
+    example = "decide --identity valid --effect unknown --capability replay,lookup"
+    add = command(_decide, job, example, language).add_argument
+    add("--identity", choices=IDENTITIES, required=True, help="is it the approved request?")
+    add("--effect", choices=EFFECT_FACTS, required=True, help="are the approved effects there?")
+    add("--capability", type=_capability, default=(), metavar="NAMES", help="replay,lookup or none")
+    add("--json", **flag, help="as one object")
+
+    job = "run the notebooks, and write them with their outputs"
+    example = "notebooks --into runs/notebooks -p start spawn"
+    add = command(_notebooks, job, example).add_argument
+    add("--into", **folder, default=Path("runs", "notebooks"), help="(runs/notebooks)")
+    add("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="a parameter")
+    return parser
+
+
+def _capability(given: str) -> tuple[str, ...]:
+    """Names with commas between them; ``none`` is none."""
+    known = sorted({name for names in CAPABILITIES.values() for name in names})
+    names = {name.strip() for name in given.split(",")} - {NONE, ""}
+    for name in names:
+        if name not in known:
+            raise UnknownName("capability", name, known)
+    return tuple(sorted(names))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

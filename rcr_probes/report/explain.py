@@ -1,0 +1,224 @@
+"""One capture, or one decision, in plain words: pure, from what is stored to lines of text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from rcr_probes.errors import RcrError, UnknownName
+from rcr_probes.model import NONE, Capture, Decision, Effect, Event, Facts, Observation
+from rcr_probes.report.texts import table, text
+
+
+def matching(given: str, cells: Iterable[str]) -> str:
+    """The one cell that is meant: by its id, or by a part that only its id holds.
+
+    Raises:
+        UnknownName: no id holds it.
+        RcrError: several do.
+    """
+    known = tuple(cells)
+    if given in known:
+        return given
+    found = [cell for cell in known if given in cell]
+    if not found:
+        raise UnknownName("cell", given, known)
+    if len(found) > 1:
+        listed = "".join(f"\n    {cell}" for cell in found)
+        raise RcrError(f"{given!r} is a part of {len(found)} cells.", f"Name one of them:{listed}")
+    return found[0]
+
+
+def explain(capture: Capture, lang: str = "en") -> list[str]:
+    """Everything about one cell: its events in order, its facts, and why this verdict."""
+    measured = capture.measurement
+    said = text(
+        "explain.source",
+        lang,
+        source=measured.source,
+        runtime=capture.cell.runtime,
+        start=_value(capture.circumstances.start, lang),
+    )
+    lines = [
+        capture.cell.id,
+        f"  {said}",
+        *_section("events", _events(capture, lang), lang),
+        *_section("known", _known(capture, lang), lang),
+        *_section("allowed", _decision(capture.judgement.decision, lang), lang),
+        *_section("truth", _truth(capture, lang), lang),
+        *_section("verdict", _verdict(capture, lang), lang),
+    ]
+    return [printable(line) for line in lines]
+
+
+def decided(facts: Facts, decision: Decision, lang: str = "en") -> list[str]:
+    """One decision and its reasons."""
+    return [*_facts(facts, lang), "", *_decision(decision, lang)]
+
+
+def printable(line: str) -> str:
+    """The same line, but evidence from elsewhere cannot steer the terminal that shows it."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+def _section(name: str, lines: Iterable[str], lang: str) -> Iterator[str]:
+    """A headed part, indented; nothing where there is nothing to say."""
+    body = [f"  {line}" for line in lines]
+    if body:
+        yield from ("", text(f"explain.{name}", lang), *body)
+
+
+def _events(capture: Capture, lang: str) -> Iterator[str]:
+    """The events with the observations where they cut them."""
+    measured = capture.measurement
+    cuts = list(measured.observations)
+    if not measured.events:
+        yield text("explain.no_events", lang)
+    for number, event in enumerate(measured.events):
+        while cuts and cuts[0].events <= number:
+            yield from _observed(cuts.pop(0), lang)
+        yield _event(event, lang)
+    for observed in cuts:
+        yield from _observed(observed, lang)
+
+
+def _event(event: Event, lang: str) -> str:
+    phase = event.phase
+    if phase in ("fault", "recover"):
+        phase = text(f"explain.{phase}", lang)
+    lane = text(f"explain.lane_{event.lane}", lang)
+    return f"{event.seq:>3}  {_padded(phase, 8)}  {_padded(lane, 6)}  {_happened(event, lang)}"
+
+
+def _happened(event: Event, lang: str) -> str:
+    """One event's value in words; one of another shape is shown as it is."""
+    value = {name: _value(given, lang) for name, given in event.value.items()}
+    stage = f"  [{value.pop('stage')}]" if "stage" in value else ""  # of published events
+    match event.lane, sorted(value):
+        case "state", ["evidence", "execution", "status"]:
+            said = text("explain.state", lang, **value)
+        case "audit", ["event"]:
+            said = value["event"]
+        case "point", ["point"]:
+            said = text("explain.reached", lang, **value)
+        case "fault", ["fault", "point"]:
+            said = text("explain.strikes", lang, **value)
+        case "fault", ["error", "point"]:
+            said = text("explain.struck", lang, **value)
+        case "call", []:
+            said = text("explain.entered", lang)
+        case "call", ["operation_key"]:
+            said = text("explain.called", lang, **value)
+        case "effect", ["effect_id", "operation_key", "target"]:
+            said = text("explain.appears", lang, **value)
+        case "return", ["error"]:
+            said = text("explain.no_error", lang) if value["error"] == NONE else value["error"]
+        case _:
+            said = " · ".join(f"{name} {given}" for name, given in value.items())
+    return said + stage
+
+
+def _observed(observed: Observation, lang: str) -> Iterator[str]:
+    name = "never" if observed.after == "recovery" and observed.ended is None else observed.after
+    if observed.settled is None:  # published by others: how its phases ended is not known
+        name = observed.after
+    seen = text(
+        "explain.seen",
+        lang,
+        state=observed.recorded.status,
+        effects=_effects(observed.effects, lang),
+        calls=_value(observed.calls, lang),
+        error=_error(observed, lang),
+    )
+    yield f"──── {text(f'explain.observed_{name}', lang)}"
+    yield f"     {seen}"
+    for damage in observed.damage:
+        yield f"     {text('explain.damage', lang, damage=damage)}"
+
+
+def _error(observed: Observation, lang: str) -> str:
+    if observed.error == NONE:
+        return text("explain.no_error", lang)
+    return _value(observed.error, lang)
+
+
+def _effects(effects: tuple[Effect, ...] | None, lang: str) -> str:
+    if not effects:
+        return _value(effects if effects is None else 0, lang)
+    return f"{len(effects)} ({', '.join(e.effect_id for e in effects)})"
+
+
+def _known(capture: Capture, lang: str) -> Iterator[str]:
+    judged = capture.judgement
+    if judged.fired is not None:
+        yield _named("fired", _value(judged.fired, lang), lang)
+    if judged.facts is not None:
+        yield from _facts(judged.facts, lang)
+
+
+def _facts(facts: Facts, lang: str) -> Iterator[str]:
+    yield _named("identity", facts.identity, lang)
+    yield _named("effect", facts.effect, lang)
+    yield _named("capability", ", ".join(facts.capability) or text("explain.nothing", lang), lang)
+
+
+def _named(name: str, value: str, lang: str) -> str:
+    return f"{_padded(text(f'explain.{name}', lang), 11)}  {value}"
+
+
+def _decision(decision: Decision | None, lang: str) -> Iterator[str]:
+    if decision is None:
+        return
+    way = f"_{decision.way}" if decision.way else ""
+    yield text(f"explain.{decision.eligibility}{way}", lang)
+    yield from _reasons(decision.reasons, lang)
+
+
+def _truth(capture: Capture, lang: str) -> Iterator[str]:
+    truth, forced = capture.judgement.truth, capture.measurement.forced
+    if truth is None or forced is None:
+        return
+    yield text(f"explain.needed_{'yes' if truth.call_needed else 'no'}", lang)
+    yield text(f"explain.harm_{truth.call_harm}", lang, effects=_effects(forced.effects, lang))
+
+
+def _verdict(capture: Capture, lang: str) -> Iterator[str]:
+    verdict, published = capture.judgement.verdict, capture.measurement.published_verdict
+    if verdict is None:
+        if published is not None:
+            yield published
+        yield text("because.unpublished", lang)
+        return
+    named = text(f"verdict.{verdict.verdict}", lang)
+    yield named if named == verdict.verdict else f"{verdict.verdict} · {named}"
+    last, approved = capture.measurement.after("recovery"), capture.measurement.approved
+    effects = len(last.effects or ()) if last else 0
+    yield text(f"because.{verdict.verdict}", lang, effects=effects, approved=approved.effects)
+    yield from _reasons(verdict.reasons, lang)
+
+
+def _reasons(codes: Iterable[str], lang: str) -> Iterator[str]:
+    for code in codes:
+        key = f"reason.{code}"  # evidence from elsewhere may hold a code that has no sentence here
+        yield f"- {text(key, lang)}  [{code}]" if key in table() else f"- [{code}]"
+
+
+def _value(value: object, lang: str) -> str:
+    """A stored value as a reader's word."""
+    match value:
+        case None:
+            return text("explain.null", lang)
+        case bool():
+            return text("explain.yes" if value else "explain.no", lang)
+        case list() | tuple():
+            return ", ".join(_value(v, lang) for v in value) or text("explain.nothing", lang)
+        case dict():
+            return " ".join(f"{name}={_value(v, lang)}" for name, v in value.items())
+        case _:
+            return str(value)
+
+
+def _padded(word: str, width: int) -> str:
+    """The word, filled up to a width in columns; a Chinese character takes two."""
+    taken = sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in word)
+    return word + " " * (width - taken)

@@ -1,0 +1,198 @@
+"""What the cells of the notebooks call: measure, say, show, draw."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from IPython.display import publish_display_data
+
+import rcr_probes
+from rcr_probes import plan as plans
+from rcr_probes.errors import EvidenceError, PlanError
+from rcr_probes.evidence import store
+from rcr_probes.evidence.compare import compare
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import NONE, Capture, Plan
+from rcr_probes.report import tables
+from rcr_probes.report.parameters import checked
+from rcr_probes.report.texts import text
+from rcr_probes.run import run
+
+PUBLISHED = Path(rcr_probes.__file__).parents[1] / "evidence" / "rcr-20260831"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered(Evidence):
+    """Evidence that is in memory, its folder gone: a notebook leaves nothing behind."""
+
+    remembered: tuple[Capture, ...]
+
+    def captures(self) -> Iterator[Capture]:
+        """Every capture, in the order of the plan."""
+        return iter(self.remembered)
+
+
+def measured(
+    *names: str,
+    points: Sequence[str] | None = None,
+    dedupe: Sequence[str] | None = None,
+    digests: Sequence[str] | None = None,
+    start: str = "fork",
+) -> Evidence:
+    """Run the chosen cells of shipped plans, now and here.
+
+    Args:
+        names: of the plans; a cell that several of them have is run once.
+        points: only cells whose fault strikes at one of these; all when None.
+        dedupe: only cells whose executor has one of these.
+        digests: only cells whose recomputed request has one of these.
+        start: ``fork`` or ``spawn``.
+
+    Raises:
+        UnknownName: a plan or a value that nothing knows.
+        PlanError: a value of the wrong type, or no cell is left.
+    """
+    checked("start", start)
+    plan = selected(*names, points=points, dedupe=dedupe, digests=digests)
+    with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
+        evidence = run(plan, Path(scratch, "evidence"), start=start)
+        captures = tuple(evidence.captures())
+        return Remembered(evidence.folder, evidence.plan, evidence.manifest, captures)
+
+
+def selected(*names: str, **chosen: Sequence[str] | None) -> Plan:
+    """The cells of these shipped plans that have one of the chosen values on each axis.
+
+    Args:
+        names: of the plans.
+        chosen: ``points``, ``dedupe``, ``digests``; None chooses all.
+
+    Raises:
+        UnknownName: a plan or a value that nothing knows.
+        PlanError: a value of the wrong type, or no cell is left.
+    """
+    axes = {"points": "point", "dedupe": "dedupe", "digests": "digest"}
+    wanted = {name: checked(name, given) for name, given in chosen.items() if given is not None}
+    cells = dict.fromkeys(
+        cell
+        for name in names
+        for cell in plans.read(name).cells
+        if all(getattr(cell, axes[axis]) in values for axis, values in wanted.items())
+    )
+    if not cells:
+        asked = ", ".join(f"{name} = {values}" for name, values in wanted.items())
+        raise PlanError(
+            f"No cell of {' or '.join(names) or 'no plan'} has {asked or 'anything'}.",
+            "Choose more values.",
+        )
+    return Plan(" and ".join(names), tuple(cells))
+
+
+def say(key: str, lang: str, evidence: Evidence | None = None) -> None:
+    """Display a text of the section ``prose``, its numbers filled in from the evidence."""
+    _markdown(text(f"prose.{key}", lang, **(facts(evidence) if evidence else {})))
+
+
+def facts(evidence: Evidence) -> dict[str, object]:
+    """What the prose says in numbers and words.
+
+    Returns:
+        Counts over all cells, and over those whose state after the fault was ``failed``; where P3
+        itself is there, each of its columns as ``p3_`` and the column's name.
+    """
+    frame = tables.tidy(evidence)
+    struck = frame["point"] != NONE
+    failed = struck & (frame["state_after_fault"] == "failed")
+    present = frame["effects_after_fault"] > 0
+    harmless = frame["call_harm"] == NONE
+    counted = {
+        "cells": frame["cell"].notna(),
+        "faults": struck,
+        "fired": frame["fired"],
+        "unknown": frame["verdict"] == "unknown",
+        "failed": failed,
+        "failed_present": failed & present,
+        "failed_absent": failed & ~present,
+        "failed_harmful": failed & frame["call_harm"].isin(["duplicate", "wrong"]),
+        "failed_needed": failed & frame["call_needed"] & harmless,
+    }
+    found: dict[str, object] = {name: int(which.sum()) for name, which in counted.items()}
+    found["start"] = ", ".join(frame["start"].dropna().unique())
+    for p3 in frame[frame["cell"] == "/".join(tables.P3)].to_dict("records"):
+        found |= {f"p3_{column}": value for column, value in p3.items()}
+    return found
+
+
+def show(
+    table: Callable[..., pd.DataFrame], evidence: Evidence, *args: Any, **options: Any
+) -> None:
+    """Display what a function of ``tables`` makes of the evidence; where it is empty, say so.
+
+    Args:
+        table: the function.
+        evidence: what it reads.
+        args: the language, where the function takes one.
+        options: what else it takes.
+    """
+    try:
+        frame = table(evidence, *args, **options)
+    except EvidenceError:
+        _markdown(text("prose.not_chosen", *args))
+        return
+    index = not isinstance(frame.index, pd.RangeIndex)
+    frame = frame.astype("object").where(frame.notna(), "")  # a blank, not the word <NA>
+    with pd.option_context("display.max_colwidth", None, "display.unicode.east_asian_width", True):
+        html = frame.to_html(index=index, border=0, justify="left")
+        plain = frame.to_string(index=index)
+    # Jupyter's own style sets every column to the right, which suits numbers alone.
+    html = re.sub("<(td|th)(?=[ >])", r'<\1 style="text-align: left"', html)
+    _display({"text/html": html, "text/plain": plain})
+
+
+def draw(evidence: Evidence, lang: str) -> None:
+    """Display P3's causal figure, and say what it shows to those who cannot see it."""
+    # Where its font cache is new, matplotlib logs a path of this machine into the notebook.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    from rcr_probes.report import figure
+
+    png = figure.rendered(figure.causal_chain(evidence, lang), ".png")
+    said = text("prose.chain_figure", lang, **facts(evidence))
+    bundle = {"image/png": base64.b64encode(png).decode(), "text/plain": said}
+    _display(bundle, {"image/png": {"alt": said}})
+
+
+def beside_published(evidence: Evidence, lang: str) -> None:
+    """Display the published figures, and how what was measured here compares with them."""
+    show(tables.restart, store.read(PUBLISHED), lang)
+    with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
+        with store.Writer(Path(scratch, "evidence"), evidence.plan) as writer:
+            for capture in evidence.captures():
+                writer.append(capture)
+            folder = writer.seal().folder
+        found = compare(folder, PUBLISHED)
+    absent = [one for one in found.not_given if one.side == "theirs" and one.pairs == found.pairs]
+    values = {
+        "pairs": found.pairs,
+        "values": found.values,
+        "differences": len(found.differences),
+        "absent": ", ".join(f"`{one.column}`" for one in absent) or NONE,
+    }
+    _markdown(text("prose.restart_compared", lang, **values))
+    for one in found.differences:
+        _markdown(f"- `{one.ours}` `{one.column}`: {one.our_value} ≠ {one.their_value}")
+
+
+def _markdown(said: str) -> None:
+    _display({"text/markdown": said, "text/plain": said})
+
+
+def _display(data: dict[str, str], metadata: dict[str, Any] | None = None) -> None:
+    publish_display_data(data, metadata)  # type: ignore[no-untyped-call]

@@ -1,0 +1,195 @@
+"""Print for a person: the tables, the progress of a run, and what somebody should act on."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from rcr_probes.errors import EvidenceError
+from rcr_probes.evidence.published import Imported
+from rcr_probes.evidence.rows import Row
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import VerdictName
+from rcr_probes.report import tables
+from rcr_probes.report.explain import printable
+from rcr_probes.report.texts import text
+
+# After these a person has something to do; the first ones weigh most.
+ACTED_ON: tuple[VerdictName, ...] = (
+    "wrong_effect",
+    "duplicate_effect",
+    "lost_effect",
+    "blocked",
+    "state_effect_split",
+    "unknown",
+)
+_UNBOUNDED = 100_000  # columns: what is piped is never wrapped or cut
+_NOTHING = "-"  # not known, not published, or no such cell in the plan
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One table as it is drawn: its title, its columns, and its rows as text.
+
+    Attributes:
+        title: what it shows.
+        columns: heading → whether the column holds numbers.
+        rows: as many values as there are columns.
+    """
+
+    title: str
+    columns: dict[str, bool]
+    rows: list[list[str]]
+
+
+def article_or_verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
+    """The article's tables where the evidence holds them whole; the verdicts where it does not."""
+    return _article(evidence, lang) or _verdicts(evidence, lang)
+
+
+def every(evidence: Evidence, lang: str) -> list[Drawn]:
+    """The article's tables where the evidence holds them whole, and the verdicts of all cells.
+
+    Raises:
+        EvidenceError: a capture cannot be read, or there is nothing to draw.
+    """
+    drawn = _article(evidence, lang)
+    try:
+        return drawn + _verdicts(evidence, lang)
+    except EvidenceError:  # rows that others published are not judged
+        if drawn := drawn or _article(evidence, lang, whole=False):
+            return drawn
+        raise
+
+
+def draw(drawn: list[Drawn]) -> None:
+    """Print tables to stdout: as wide as the terminal, or as they need where there is none."""
+    seen = sys.stdout.isatty()
+    console = Console(file=sys.stdout, width=None if seen else _UNBOUNDED, highlight=False)
+    for one in drawn:
+        table = Table(title=Text(one.title), title_justify="left", box=box.SIMPLE_HEAD)
+        for name, number in one.columns.items():
+            table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
+        for row in one.rows:
+            table.add_row(*(Text(value) for value in row))
+        with console.capture() as captured:
+            console.print(table)
+        print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def print_markdown(drawn: list[Drawn]) -> None:
+    """Print the same tables in GitHub's Markdown."""
+    for place, one in enumerate(drawn):
+        title = f"**{one.title}**\n"
+        print(f"\n{title}" if place else title)
+        rule = ["---:" if number else "---" for number in one.columns.values()]
+        for line in (list(one.columns), rule, *one.rows):
+            print("|", " | ".join(value.replace("|", "\\|") for value in line), "|")
+
+
+def print_csv(rows: list[Row]) -> None:
+    """Print rows as CSV: null is empty, and true and false are written as in JSON."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = (row.get(name) for name in columns)
+        writer.writerow(str(v).lower() if isinstance(v, bool) else v for v in values)
+
+
+def print_imported(imported: Imported) -> None:
+    """Print what came of a package, and what did not."""
+    print(f"{imported.evidence.folder}: captures: {len(imported.evidence.plan.cells)}")
+    for said, names in (
+        ("absent from the package", imported.package.absent),
+        ("not in its manifest, and not read", imported.package.unlisted),
+        ("not imported", imported.left_out),
+    ):
+        if names:
+            print("\n  ".join([f"{said}: {len(names)}", *map(printable, names)]))
+
+
+def advice(evidence: Evidence, lang: str) -> list[str]:
+    """One sentence for each verdict that a person should act on, and what to type to see why."""
+    found: Counter[str] = Counter()
+    example: dict[str, str] = {}
+    for capture in evidence.captures():
+        verdict = capture.judgement.verdict
+        if verdict is not None:
+            found[verdict.verdict] += 1
+            example.setdefault(verdict.verdict, capture.cell.id)
+    lines = []
+    for name in (name for name in ACTED_ON if name in found):
+        lines.append(
+            text(
+                "advice.verdict",
+                lang,
+                verdict=text(f"verdict.{name}", lang),
+                cells=found[name],
+                all=found.total(),
+                action=text(f"action.{name}", lang),
+            )
+        )
+        lines.append(f"  {shlex.join(['rcr', 'explain', str(evidence.folder), example[name]])}")
+    return lines
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr while something runs, called with how many are done, and of how many.
+
+    None where stderr is no terminal: a log needs no bar.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    name = TextColumn("{task.description}", markup=False)
+    columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(printable(title), total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _article(evidence: Evidence, lang: str, *, whole: bool = True) -> list[Drawn]:
+    drawn = []
+    for name, make, rows in (
+        ("fault_locations", tables.fault_locations, tables.PROBES),
+        ("restart", tables.restart, tables.EXECUTORS),
+    ):
+        try:
+            frame = make(evidence, lang)
+        except EvidenceError:  # what cannot be read is told by the verdicts, which come next
+            continue
+        if not whole or frame.iloc[:, 0].nunique() == len(rows):
+            drawn.append(_drawn(text(f"table.{name}", lang), frame))
+    return drawn
+
+
+def _verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
+    matrix = tables.verdicts(evidence, lang)
+    named = matrix.rename(columns=lambda policy: f"{matrix.columns.name}: {policy}")
+    return [_drawn(text("table.verdicts", lang), named.reset_index())]
+
+
+def _drawn(title: str, frame: pd.DataFrame) -> Drawn:
+    numbers = {
+        printable(str(name)): pd.api.types.is_integer_dtype(kind)
+        for name, kind in frame.dtypes.items()
+    }
+    rows = [
+        [_NOTHING if pd.isna(value) else printable(str(value)) for value in row]
+        for row in frame.itertuples(index=False, name=None)
+    ]
+    return Drawn(title, numbers, rows)

@@ -1,0 +1,139 @@
+"""The arrows of docs/design.md §4: who may import whom, and what a phase must not pay for."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rcr_probes
+
+PACKAGE = Path(rcr_probes.__file__).parent
+PURE = {"errors", "model"}
+PHASE = PURE | {"points", "faults", "ledger", "runtime", "request", "executor"}
+# Module or folder of the package → what it may import of the package, besides itself.
+MAY_IMPORT = {
+    "__init__": {"model", "points", "runtime"},
+    "errors": set(),
+    "model": set(),
+    "points": set(),
+    "eligibility": {"model"},
+    "judge": {"model"},
+    "ledger": {"model"},
+    "faults": PURE,
+    "request": {"model"},
+    "runtime": PURE,
+    "executor": {"ledger", "model"},
+    "phase": PHASE,
+    "process": {"phase"},
+    "observe": PHASE | {"phase", "process"},
+    "worker": PHASE | {"phase", "process", "observe", "evidence"},
+    "plan": PURE | {"faults", "runtime"},
+    "run": PURE | {"plan", "process", "worker", "evidence"},
+    "evidence": PURE | {"eligibility", "judge"},
+    "reference": PURE | {"points", "ledger", "runtime"},
+    "report": PURE | {"evidence", "plan", "run"},
+    "cli": PURE | {"plan", "run", "evidence", "report", "eligibility"},
+}
+STANDARD_ALONE = ("model", "eligibility", "judge", "errors")
+# What no process of a cell may import; and what the process that forks may not import either.
+HEAVY = {"pandas", "numpy", "matplotlib", "rich", "typer", "papermill"}
+SLOWS_FORKS = {"threading", "subprocess", "logging", "concurrent.futures", "multiprocessing"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def top(path: Path) -> str:
+    """The name that the arrows use: a module of the package, or a folder in it."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Every module that this file imports anywhere, lazily or not, by its full name."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} imports relatively"
+            module = node.module or ""
+            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_downward_only(path: Path) -> None:
+    """A module imports what its layer may know, and nothing above it."""
+    own = {name.split(".")[1] for name in imported(path) if name.startswith("rcr_probes.")}
+    known = {part for part in own if part in MAY_IMPORT}
+    assert known <= MAY_IMPORT[top(path)] | {top(path)}, path
+
+
+@pytest.mark.parametrize("name", STANDARD_ALONE)
+def test_what_a_checker_embeds_needs_the_standard_library_alone(name: str) -> None:
+    """Nouns, eligibility and judge import nothing from elsewhere."""
+    outside = {m.split(".")[0] for m in imported(PACKAGE / f"{name}.py")} - {"rcr_probes"}
+    assert outside <= sys.stdlib_module_names
+
+
+def test_judge_and_eligibility_do_not_know_each_other() -> None:
+    """What was true is measured: the judge never asks the eligibility table."""
+    assert "rcr_probes.eligibility" not in imported(PACKAGE / "judge.py")
+    assert "rcr_probes.judge" not in imported(PACKAGE / "eligibility.py")
+
+
+def test_no_module_is_a_drawer_for_everything() -> None:
+    """A module is named after its one job."""
+    names = {path.stem for path in modules()}
+    assert not names & {
+        "utils", "common", "base", "helpers", "types", "config", "compat", "registry"
+    }  # fmt: skip
+
+
+def loaded(program: str) -> set[str]:
+    """The modules that a new interpreter holds after a program."""
+    text = f"{program}\nimport sys; print('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("program", "banned"),
+    [
+        ("import rcr_probes.phase, rcr_probes.reference", HEAVY | SLOWS_FORKS),
+        ("import rcr_probes.worker, rcr_probes.reference", HEAVY | SLOWS_FORKS),
+    ],
+    ids=["phase", "worker"],
+)
+def test_a_cells_processes_import_nothing_heavy(program: str, banned: set[str]) -> None:
+    """Neither the phase nor the process that forks it pays for tables, figures or threads."""
+    assert not {name for name in loaded(program) if name in banned}
+
+
+def test_the_whole_course_of_a_cell_imports_nothing_heavy(tmp_path: Path) -> None:
+    """Also what is imported lazily on the way stays out of the process that forks."""
+    program = (
+        "from rcr_probes import worker; from rcr_probes.model import Cell\n"
+        "cell = Cell(point='completion_audit', fault='audit_is_directory', policy='resume')\n"
+        f"c = worker.run_cell(worker.Job(cell, {str(tmp_path / 'cell')!r}, 'fork', 30.0))\n"
+        "assert c.judgement.verdict.verdict == 'duplicate_effect', c"
+    )
+    assert not loaded(program) & (HEAVY | SLOWS_FORKS)
+
+
+def test_the_layout_of_the_design_is_the_layout_of_the_package() -> None:
+    """docs/design.md §4 lists what there is; only what is marked † may be missing."""
+    text = (PACKAGE.parent / "docs" / "design.md").read_text(encoding="utf-8")
+    block = text.split("    rcr_probes/\n")[1].split("    notebooks/")[0]
+    named = {line.split()[0] for line in block.splitlines()}
+    there = {p.name + ("/" if p.is_dir() else "") for p in PACKAGE.iterdir()}
+    there -= {"__pycache__/", "py.typed"}
+    assert there == {name for name in named if "†" not in name}
