@@ -1,5 +1,10 @@
 """What a cell and a run of the plan ``article`` cost, each as a ratio to its floor.
 
+The floor of a forked P3 cell is three forks (fault, forced call, recovery) whose children do the
+same file operations in plain Python. That of a run of ``article`` is as many interpreters as it
+starts, each with json, hashlib and os alone, and under fork eighteen empty forks; what a run also
+does, and its floor does not, is to import pandas and to draw its tables.
+
 Every figure and its floor are timed in turn in the same run, and the medians are divided: the
 machine may be shared and noisy, so seconds alone say little. Prints one JSON object.
 """
@@ -19,7 +24,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from rcr_probes import observe, phase, process, worker
+from rcr_probes import folder as layout
+from rcr_probes import linux, observe, phase, worker
 from rcr_probes.model import Cell
 from rcr_probes.worker import Job
 
@@ -57,29 +63,31 @@ def in_child(work: Callable[[], object]) -> None:
 
 def run_cell(folder: str) -> None:
     worker.run_cell(Job(P3, folder, "fork", 30.0))
-    worker.remove(folder)
+    layout.remove(folder)
 
 
-def recorded(folder: str) -> list[list[Operation]]:
-    """The file operations of a P3 cell's two phases, as CPython's own audit events tell them."""
+def recorded(scratch: str) -> list[list[Operation]]:
+    """The file operations of a P3 cell's three phases, as CPython's own audit events tell them."""
     seen: list[list[Operation]] = []
-    for number, verb in enumerate(("fault", "recover")):
-        note = Path(folder, f"operations-{number}.json")
-
-        def noted(verb: str = verb, note: Path = note) -> None:
-            operations: list[Operation] = []
-            sys.addaudithook(lambda name, args: operations.append(_operation(name, args)))
-            phase.perform(os.path.join(folder, "cell"), verb)
-            note.write_text(json.dumps([o for o in operations if folder in str(o[1][:1])]))
-
-        if verb == "fault":
-            worker._prepare(os.path.join(folder, "cell"), P3, private=True)
-        in_child(noted)
-        struck = observe.strike(os.path.join(folder, "cell"))
-        if struck:
-            struck.lift()
+    cell = os.path.join(scratch, "cell")
+    layout.make(cell, P3)
+    for verb in ("fault", "force", "recover"):
+        place = layout.copy_world(cell, P3) if verb == "force" else cell
+        note = Path(scratch, f"operations-{verb}.json")
+        in_child(partial(_noted, place, verb, os.getpid(), note))
         seen.append([(n, tuple(p), f) for n, p, f in json.loads(note.read_text())])
+        if verb == "force":  # the fault stands until the call has been forced
+            struck = observe.strike(observe.written(cell).lines)
+            assert struck is not None
+            struck.lift()
     return seen
+
+
+def _noted(place: str, verb: str, parent: int, note: Path) -> None:
+    operations: list[Operation] = []
+    sys.addaudithook(lambda name, args: operations.append(_operation(name, args)))
+    phase.perform(place, verb, parent)
+    note.write_text(json.dumps([o for o in operations if place in str(o[1][:1])]))
 
 
 def _operation(name: str, args: tuple[object, ...]) -> Operation:
@@ -123,11 +131,7 @@ def forked_cell(rounds: int) -> dict[str, object]:
 
 
 def whole_run(start: str, rounds: int) -> dict[str, float]:
-    """``rcr run article`` from the shell, beside as many processes that only import what they must.
-
-    The floor is two interpreters (the command and its worker) and, under spawn, one for each phase:
-    six cells of fault, forced call and recovery.
-    """
+    """``rcr run article`` from the shell: the command, its worker, and three phases a cell."""
     with tempfile.TemporaryDirectory(prefix="rcr-bench-") as scratch:
         into = os.path.join(scratch, "article")
         command = [sys.executable, "-m", "rcr_probes.cli", "run", "article", "--into", into]
@@ -150,7 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="of the whole runs; at least 7")
     rounds = max(7, parser.parse_args().rounds)
-    process.adopt_descendants()
+    linux.adopt_descendants()
     result = {
         "forked_p3_cell": forked_cell(rounds * 8),
         "rcr_run_article_fork": whole_run("fork", rounds),

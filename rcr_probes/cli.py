@@ -14,8 +14,8 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,6 +31,7 @@ BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the process's exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a locale without Chinese must not end a report
             stream.reconfigure(errors="replace")
@@ -59,8 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _open_streams() -> None:
+    """Where a standard stream is closed, what goes there goes nowhere, and nothing else does."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for the process's life)
+
+
 def _run(args: argparse.Namespace) -> int:
-    signal.signal(signal.SIGTERM, _interrupt)  # being ended is an interruption like Ctrl-C
     from rcr_probes import plan as plans
     from rcr_probes.evidence.store import MANIFEST
     from rcr_probes.report import terminal
@@ -71,7 +78,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.only:
         plan = plans.only(plan, args.only)
     complete = (folder / MANIFEST).exists() and not args.again
-    with terminal.progress(folder.name) as progress:
+    with _interruptible(), terminal.progress(folder.name) as progress:
         evidence = run(
             plan,
             folder,
@@ -92,8 +99,20 @@ def _run(args: argparse.Namespace) -> int:
     return UNKNOWN_CELLS if any(v and v.verdict == "unknown" for v in judged) else 0
 
 
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    ends = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(end, interrupt) for end in ends]
+    try:
+        yield
+    finally:
+        for end, handler in zip(ends, before, strict=True):
+            signal.signal(end, handler)
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -136,10 +155,11 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
+    from rcr_probes.evidence import store
     from rcr_probes.evidence.compare import compare, describe
     from rcr_probes.report.explain import printable
 
-    comparison = compare(args.ours, args.theirs)
+    comparison = compare(store.read(args.ours), store.read(args.theirs))
     print("\n".join(printable(line) for line in describe(comparison).split("\n")))
     return 0 if comparison.same else 1
 

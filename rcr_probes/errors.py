@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterable
+
+_CODE = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
 
 
 class RcrError(Exception):
@@ -82,9 +85,13 @@ class InjectedFault(Exception):
 
 
 def code_of(error: BaseException) -> str:
-    """What a caller sees of an error: its ``code``, its errno's name, or its type's name."""
+    """What a caller sees of an error: its ``code``, its errno's name, or its type's name.
+
+    A code is a word. Free text is none, for it may hold a path; nor is ``none``, which says that
+    there was no error.
+    """
     given = getattr(error, "code", None)
-    if isinstance(given, str):
+    if isinstance(given, str) and _CODE.fullmatch(given) and given != "none":
         return given
     if isinstance(error, OSError) and error.errno is not None:
         return errno.errorcode.get(error.errno, "OSError")

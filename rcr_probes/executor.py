@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from rcr_probes import ledger
+from rcr_probes import folder, ledger
 from rcr_probes.model import Json, Lane
 
 Emit = Callable[[Lane, Mapping[str, Json]], None]
@@ -22,27 +22,26 @@ class LedgerDamaged(Exception):
 class MarkerExecutor:
     """Appends a marker line to the cell's effect ledger: a local, synchronous action.
 
-    The effect ledger is the outside world of the cell. It lies beside the runtime's records, never
-    in them, and no fault strikes it.
+    That ledger and the one of calls are the cell's outside world. They lie beside the runtime's
+    records, never in them, and no fault strikes them.
     """
 
     name = "local-marker"
     kind = "local-marker"
 
-    def __init__(self, folder: str, dedupe: str, emit: Emit) -> None:
+    def __init__(self, place: str, dedupe: str, emit: Emit) -> None:
         """Make an executor for one phase of one cell.
 
         Args:
-            folder: the cell's folder.
+            place: the cell's folder.
             dedupe: ``none``, or ``operation_key``: the effect itself carries the key; the executor
                 looks and acts under one kernel lock.
             emit: receives each call and each effect as an event.
         """
-        self._folder = folder
         self._dedupe = dedupe
         self._emit = emit
-        self._calls = os.path.join(folder, ledger.CALLS)
-        self._effects = os.path.join(folder, ledger.EFFECTS)
+        self._calls = os.path.join(place, folder.CALLS)
+        self._effects = os.path.join(place, folder.EFFECTS)
 
     def __call__(self, operation_key: str, request: Mapping[str, Json]) -> Mapping[str, Json]:
         """Act once, unless dedupe finds the key; the evidence counts the key's effects after.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from rcr_probes.errors import FaultError, InjectedFault
-from rcr_probes.model import AUDIT_POINTS, POINTS
+from rcr_probes.model import FAULT_POINTS
 
 
 class Kind(Protocol):
@@ -33,8 +33,6 @@ class Kind(Protocol):
 class _ProcessFault:
     """A fault of the process: it leaves nothing standing and needs no lifting."""
 
-    points: tuple[str, ...] = POINTS
-
     def standing(self, path: str | None) -> bool | None:
         return None
 
@@ -43,11 +41,15 @@ class _ProcessFault:
 
 
 class _Exception(_ProcessFault):
+    points = FAULT_POINTS["exception"]
+
     def strike(self, point: str, path: str | None) -> None:
         raise InjectedFault(point)
 
 
 class _Kill(_ProcessFault):
+    points = FAULT_POINTS["kill"]
+
     def strike(self, point: str, path: str | None) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -58,7 +60,7 @@ class _AuditIsDirectory:
     The append itself then raises EISDIR; nothing in Python is patched.
     """
 
-    points: tuple[str, ...] = AUDIT_POINTS
+    points = FAULT_POINTS["audit_is_directory"]
 
     def strike(self, point: str, path: str | None) -> None:
         if path is None:
@@ -76,7 +78,10 @@ class _AuditIsDirectory:
     def lift(self, path: str | None) -> None:
         if path is None or not os.path.isdir(path):
             return
-        os.rmdir(path)
+        try:
+            os.rmdir(path)
+        except OSError:  # the runtime has put something into it, which is not ours to lose
+            os.rename(path, f"{path}.struck")
         if os.path.exists(_saved(path)):
             os.rename(_saved(path), path)
 

@@ -37,7 +37,7 @@ def fired(measured: Measurement) -> bool | None:
     caller's error.
     """
     cell = measured.cell
-    if cell.point == NONE or measured.forced is None:
+    if cell.point == NONE or measured.published:
         return None
     observed = measured.observations[0]
     struck = [e.value for e in measured.events if e.lane == "fault" and e.phase == "fault"]
@@ -60,21 +60,22 @@ def truth(approved: Approved, observed: Observation, forced: Forced) -> Truth:
     needed = _approved(before, approved) < approved.effects
     if _wrong(new, approved):
         return Truth(needed, "wrong")
-    if len(forced.effects) > approved.effects and new:
+    if new and _approved(forced.effects, approved) > approved.effects:
         return Truth(needed, "duplicate")
     if _approved(forced.effects, approved) < approved.effects:
         return Truth(needed, "useless")
     return Truth(needed, "none")
 
 
-def verdict(measured: Measurement, fired: bool | None, truth: Truth) -> Verdict:
+def verdict(measured: Measurement, fired: bool | None, truth: Truth | None) -> Verdict:
     """What the cell shows at the second observation: the first verdict that holds."""
     first, last = measured.observations
     broken = _broken(measured, fired)
-    if broken:
+    if broken or truth is None:
         return Verdict("unknown", broken)
     name = _verdict(measured.approved, first, last, _says(measured, last), truth)
-    return Verdict(name, _reasons(measured))
+    partial = ("partial_effect",) if name == "unknown" else ()
+    return Verdict(name, (*partial, *_reasons(measured)))
 
 
 def _verdict(
@@ -82,7 +83,7 @@ def _verdict(
 ) -> VerdictName:
     effects = last.effects or ()
     called = (last.calls or 0) > (first.calls or 0)
-    held = last.recorded.status == "verification_required" != first.recorded.status
+    held = not called and last.recorded.status == "verification_required" != first.recorded.status
     if _wrong(effects, approved):
         return "wrong_effect"
     if len(effects) > approved.effects:

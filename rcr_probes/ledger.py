@@ -11,14 +11,6 @@ import msgspec
 
 from rcr_probes.model import Json, Lane
 
-# The harness's own files in a cell's folder. The runtime's private folder is beside them.
-RUNTIME = "runtime"
-WORLD = "world"
-EFFECTS = os.path.join(WORLD, "effects.jsonl")
-CALLS = os.path.join(WORLD, "calls.jsonl")
-HARNESS = "harness"
-EVENTS = os.path.join(HARNESS, "events.jsonl")
-
 # What stands where something could not be read, and the mark of a point that no design knows.
 UNREADABLE = "unreadable"
 UNKNOWN_POINT = "UNKNOWN_POINT"

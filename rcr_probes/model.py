@@ -21,6 +21,7 @@ POINTS = (
 )
 AUDIT_POINTS = ("approval_audit", "start_audit", "completion_audit")
 NONE = "none"
+MEASURED = "measured"  # the source of a row that this harness measured
 
 # Each kind of fault, and what its strike must show as proof besides its event: the error that
 # leaves the point, the signal that ends the process, or the error that the caller sees.
@@ -28,6 +29,12 @@ FAULTS: Mapping[str, str] = {
     "exception": "INJECTED_FAULT",
     "kill": "SIGKILL",
     "audit_is_directory": "EISDIR",
+}
+# Where each kind is possible at all; a runtime may support it at fewer points.
+FAULT_POINTS: Mapping[str, tuple[str, ...]] = {
+    "exception": POINTS,
+    "kill": POINTS,
+    "audit_is_directory": AUDIT_POINTS,
 }
 
 # What an executor declares that another call with the same operation key can rely on.
@@ -63,6 +70,7 @@ VerdictName = Literal[
 ]
 Lane = Literal["state", "audit", "point", "fault", "call", "effect", "return"]
 
+SAYS: tuple[Says, ...] = get_args(Says)
 IDENTITIES: tuple[Identity, ...] = get_args(Identity)
 EFFECT_FACTS: tuple[EffectFact, ...] = get_args(EffectFact)
 VERDICTS: tuple[VerdictName, ...] = get_args(VerdictName)
@@ -158,7 +166,7 @@ class Observation:
     """A cut in the cell's events at quiescence, made by the parent process.
 
     Attributes:
-        after: ``fault`` (the fault still stands) or ``recovery``.
+        after: the verb of the phase before it: ``fault`` (the fault still stands) or ``recover``.
         events: how many events had happened: the cut.
         recorded: what the runtime has stored.
         effects: every effect that exists.
@@ -167,12 +175,12 @@ class Observation:
             that ended the process; None where no phase ran, or where it is not published.
         ended: how the phase's process ended: ``exit``, a signal's name, ``crash`` (it ended without
             a return) or ``deadline`` (the harness ended it); None where no phase ran.
-        settled: no process of the attempt is alive, and the fence was acquired.
+        settled: no process of the attempt had to be ended, and its fence could be acquired.
         standing: the fault is seen from outside, after the process; None for process faults.
         damage: what could not be read, each with its place; empty when all was read.
     """
 
-    after: Literal["fault", "recovery"]
+    after: Literal["fault", "recover"]
     events: int
     recorded: Recorded
     effects: tuple[Effect, ...] | None
@@ -212,7 +220,7 @@ class Measurement:
         says: the runtime's states, each as done, not_done or open, from its documentation.
         events: in order.
         observations: after the fault phase, and after recovery; a publication may lack one.
-        forced: the measured truth; None where the row was published by others.
+        forced: the measured truth; None where it was not published.
         published_verdict: the publication's own word for the row; None for measured rows.
     """
 
@@ -225,9 +233,14 @@ class Measurement:
     forced: Forced | None
     published_verdict: str | None = None
 
-    def after(self, phase: Literal["fault", "recovery"]) -> Observation | None:
+    def after(self, verb: Literal["fault", "recover"]) -> Observation | None:
         """The observation after that phase; None where it was not published."""
-        return next((o for o in self.observations if o.after == phase), None)
+        return next((o for o in self.observations if o.after == verb), None)
+
+    @property
+    def published(self) -> bool:
+        """Whether others measured and published it, and nothing can be derived from it here."""
+        return self.source != MEASURED
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,99 +6,104 @@ docs/design.md §4 for what must stay out.
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
-from rcr_probes import faults, ledger, points, request
+from rcr_probes import faults, folder, ledger, linux, points, request
 from rcr_probes.errors import code_of
 from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import NONE, POINTS, Cell, Json, Lane, Recorded
-from rcr_probes.runtime import Operation, Runtime, load
+from rcr_probes.runtime import Operation, Runtime, load, recorded
 
-FENCE = os.path.join(ledger.HARNESS, "fence")
-CELL = os.path.join(ledger.HARNESS, "cell.json")
-OUTPUT = os.path.join(ledger.HARNESS, "output.txt")
-VERBS = ("fault", "recover", "call")
+BROKEN = 70  # the exit status of a phase in which the harness itself broke: EX_SOFTWARE
 
 
-def perform(folder: str, verb: str) -> None:
-    """Do one verb for the cell whose folder this is, and write down what happens.
+def perform(place: str, verb: str, parent: int) -> None:
+    """Do one verb for the cell whose folder is ``place``, and write down what happens.
 
     ``fault`` starts the operation with the cell's fault armed; ``recover`` recovers by the cell's
-    policy; ``call`` forces one call of the executor, past the runtime: the measured truth.
+    policy; ``force`` calls the executor once, past the runtime: the measured truth.
     """
     os.setsid()  # a group of its own, so that a phase that overruns ends with all that it started
-    hold_fence(folder)
-    with open(os.path.join(folder, CELL), "rb") as file:
-        cell = msgspec.json.decode(file.read(), type=Cell)
-    runtime = load(cell.runtime)
-    phase = _Phase(folder, verb, cell, runtime)
+    linux.die_with(parent)
+    hold_fence(place)
+    cell = folder.read_cell(place)
+    phase = _Phase(place, verb, cell, load(cell.runtime))
     points.watch(phase.reached)
     error = NONE
     try:
         match verb:
             case "fault":
-                runtime.start(phase.operation)
+                phase.runtime.start(phase.operation)
             case "recover":
                 assert cell.policy is not None
-                runtime.recover(phase.operation, cell.policy)
+                phase.runtime.recover(phase.operation, cell.policy)
             case _:
                 phase.operation.executor(phase.operation.key, phase.operation.request)
-    except (Exception, SystemExit) as raised:
+    except BaseException as raised:  # SystemExit and KeyboardInterrupt are answers, too
         error = code_of(raised)
-    points.watch(None)
     phase.sample()
     phase.emit("return", {"error": error})
+    _leave()
+    points.watch(None)
+    phase.sample()
 
 
-def hold_fence(folder: str) -> int:
+def _leave() -> None:
+    """What an interpreter does on its way out: its threads come to their end, exit handlers run.
+
+    It is done here, so that it happens alike in a forked process and in a spawned one, and so that
+    what it still does to the operation is observed.
+    """
+    threading = sys.modules.get("threading")  # it has threads only where somebody imported it
+    if threading is not None:
+        threading._shutdown()
+    atexit._run_exitfuncs()
+
+
+def hold_fence(place: str) -> int:
     """Hold the cell's fence until this process, and all that inherit from it, are gone.
 
-    It is a kernel lock on an open file description that descendants inherit: whoever acquires it
-    later knows that nobody of this attempt can still act. A pid alone proves nothing.
+    It is a kernel lock on an open file description. A descendant that keeps inherited descriptors
+    holds it too; one that closed them does not, and is what the subreaper is for.
 
     Raises:
         OSError: an earlier attempt still holds it.
     """
-    fd = os.open(os.path.join(folder, FENCE), os.O_RDWR | os.O_CREAT, 0o600)
+    fd = os.open(os.path.join(place, folder.FENCE), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
     os.set_inheritable(fd, True)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return fd
 
 
-def operation(cell: Cell, folder: str, verb: str, executor: MarkerExecutor) -> Operation:
+def operation(cell: Cell, place: str, verb: str, executor: MarkerExecutor) -> Operation:
     """The operation as its caller hands it over in this phase."""
-    from pathlib import Path
-
     asked = request.requested(cell) if verb == "fault" else request.recomputed(cell)
-    private = Path(folder, ledger.RUNTIME)
+    private = Path(place, folder.RUNTIME)
     return Operation(request.approved(cell).operation_key, asked, private, executor)
-
-
-def shown(recorded: Recorded) -> Mapping[str, Json]:
-    """A recorded state as the value of a state event."""
-    return {
-        "status": recorded.status,
-        "execution": recorded.execution,
-        "evidence": [dict(e) for e in recorded.evidence or ()],
-    }
 
 
 class _Phase:
     """Writes the events of one phase: points, the states and audit lines seen at them, strikes."""
 
-    def __init__(self, folder: str, verb: str, cell: Cell, runtime: Runtime) -> None:
-        self._events = os.path.join(folder, ledger.EVENTS)
+    def __init__(self, place: str, verb: str, cell: Cell, runtime: Runtime) -> None:
+        self._events = os.path.join(place, folder.EVENTS)
         self._verb = verb
         self._cell = cell
-        self._runtime = runtime
         self._armed = verb == "fault" and cell.fault != NONE
-        executor = MarkerExecutor(folder, cell.dedupe, self.emit)
-        self.operation = operation(cell, folder, verb, executor)
+        self.runtime = runtime
+        executor = MarkerExecutor(place, cell.dedupe, self.emit)
+        self.operation = operation(cell, place, verb, executor)
         # What earlier phases have already written down is not news.
         self._state: Mapping[str, Json] | None = None
         self._audited: dict[str, int] = {}
@@ -109,10 +114,20 @@ class _Phase:
                 self._audited[line.path] = self._audited.get(line.path, 0) + 1
 
     def emit(self, lane: Lane, value: Mapping[str, Json], path: str | None = None) -> None:
-        line = ledger.EventLine(self._verb, lane, dict(value), os.getpid(), path)
-        ledger.append(self._events, line)
+        """Write one event down.
+
+        Where that fails, it is no failure of the runtime, which must not see it as one: the phase
+        ends here, and its cell is unknown.
+        """
+        try:
+            line = ledger.EventLine(self._verb, lane, dict(value), os.getpid(), path)
+            ledger.append(self._events, line)
+        except Exception as broken:
+            os.write(2, f"harness: an event could not be written: {broken}\n".encode())
+            os._exit(BROKEN)
 
     def reached(self, name: str, path: str | None) -> None:
+        """Note that the runtime came to a point, and strike where the fault is armed for it."""
         if path is not None:
             self._audited.setdefault(path, 0)
         self.sample()
@@ -139,15 +154,24 @@ class _Phase:
             for line in lines[seen:]:
                 self.emit("audit", {"event": line}, path)
             self._audited[path] = max(seen, len(lines))
-        if self._verb == "call":
+        if self._verb == "force":
             return
         try:
-            state = shown(self._runtime.state(self.operation))
+            state = shown(recorded(self.runtime, self.operation))
         except Exception as raised:
             state = {"status": ledger.UNREADABLE, "error": code_of(raised)}
         if state != self._state:
             self._state = state
             self.emit("state", state)
+
+
+def shown(seen: Recorded) -> Mapping[str, Json]:
+    """A recorded state as the value of a state event."""
+    return {
+        "status": seen.status,
+        "execution": seen.execution,
+        "evidence": [dict(e) for e in seen.evidence or ()],
+    }
 
 
 def _lines(path: str) -> list[str]:
@@ -168,4 +192,5 @@ def _event(line: bytes) -> str:
 
 
 if __name__ == "__main__":
-    perform(sys.argv[1], sys.argv[2])
+    perform(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    os._exit(0)

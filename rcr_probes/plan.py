@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -30,6 +33,7 @@ from rcr_probes.runtime import Runtime, load
 AXES = tuple(f.name for f in fields(Cell))
 _NUMBERS = ("recoverers", "seed", "repeat")
 _NAME = re.compile(r"\w[\w. -]*")  # it names the evidence folder, so no path hides in it
+_MOST = 1_000_000  # cells in one table: more is a slip of the pen, and would fill the memory
 _LARGEST = 2**53 - 1  # a larger number does not come back the same from every JSON reader
 _REQUIRED = tuple(f.name for f in fields(Cell) if f.default is MISSING)
 
@@ -56,7 +60,7 @@ def read(name: str | os.PathLike[str]) -> Plan:
             raise PlanError(f"There is no plan file {path}.", "Check the path.")
         raise UnknownName("plan", str(name), shipped())
     try:
-        return _parsed(path.read_text(encoding="utf-8"), path.stem)
+        return _parsed(path.read_text(encoding="utf-8-sig"), path.stem)
     except UnicodeDecodeError as error:
         raise PlanError(f"{path} is not UTF-8 text ({error}).", "Save it as UTF-8.") from error
 
@@ -83,6 +87,10 @@ def product(**axes: Any) -> tuple[Cell, ...]:
     values = [v if isinstance(v, list | tuple) else [v] for v in axes.values()]
     if not all(values):
         raise PlanError("An axis has no values.", "Give it one value or more, or leave it out.")
+    if math.prod(map(len, values)) > _MOST:
+        raise PlanError(
+            f"A table makes {math.prod(map(len, values))} cells.", f"Make {_MOST} at most."
+        )
     chosen = (dict(zip(axes, row, strict=True)) for row in itertools.product(*values))
     return tuple(Cell(**row) for row in chosen)
 
@@ -131,7 +139,7 @@ def only(plan: Plan, cells: Iterable[str]) -> Plan:
 def _parsed(text: str, origin: str) -> Plan:
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise PlanError(f"The plan {origin!r} is not TOML: {error}.", "Mend that line.") from error
     for key in data:
         if key not in ("name", "cells"):
@@ -202,4 +210,7 @@ def _known(kind: str, name: str | None, known: Sequence[str]) -> None:
         raise UnknownName(kind, name, known)
 
 
-_loaded = cache(load)
+@cache
+def _loaded(name: str) -> Runtime:
+    with contextlib.redirect_stdout(sys.stderr):  # what a runtime prints is no result of ours
+        return load(name)

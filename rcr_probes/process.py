@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import signal
@@ -11,9 +10,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from rcr_probes import phase
-
-_PR_SET_CHILD_SUBREAPER = 36
+from rcr_probes import folder, phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +30,20 @@ class Ended:
     left_behind: int
 
 
-def adopt_descendants() -> None:
-    """Make orphans of this process's phases its own children, whatever group they moved to."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
-
-
-def run_phase(start: str, folder: str, verb: str, deadline: float) -> Ended:
+def run_phase(start: str, place: str, verb: str, deadline: float) -> Ended:
     """Run one verb in one new process, and return when nothing of it is alive.
+
+    The caller is single-threaded, has called ``linux.adopt_descendants``, and has no other
+    children: whatever is left of its children afterwards is the phase's, and is ended.
 
     Args:
         start: ``fork`` (from this warm, single-threaded process) or ``spawn`` (a new interpreter).
-        folder: the cell's folder.
-        verb: one of ``phase.VERBS``.
+        place: the cell's folder.
+        verb: ``fault``, ``recover`` or ``force``.
         deadline: seconds; a phase that overruns is killed with its whole process group.
     """
     begun = time.monotonic()
-    pid = (_fork if start == "fork" else _spawn)(folder, verb)
+    pid = (_fork if start == "fork" else _spawn)(place, verb)
     try:
         overran = not _ends_within(pid, deadline)
     except BaseException:
@@ -65,10 +58,10 @@ def run_phase(start: str, folder: str, verb: str, deadline: float) -> Ended:
     return Ended(pid, how, time.monotonic() - begun, left_behind)
 
 
-def fence_is_free(folder: str) -> bool:
-    """Whether nobody of any attempt on this cell can still act: its fence can be acquired."""
+def fence_is_free(place: str) -> bool:
+    """Whether nobody who inherited the fence of any attempt on this cell is alive."""
     try:
-        os.close(phase.hold_fence(folder))
+        os.close(phase.hold_fence(place))
     except OSError:
         return False
     return True
@@ -103,24 +96,27 @@ def _children() -> list[int]:
         return [int(pid) for pid in file.read().split()]
 
 
-def _fork(folder: str, verb: str) -> int:
+def _fork(place: str, verb: str) -> int:
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         return pid
-    status = 70
+    status = phase.BROKEN
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _redirect(os.path.join(folder, phase.OUTPUT))
-        phase.perform(folder, verb)
+        _redirect(os.path.join(place, folder.OUTPUT))
+        phase.perform(place, verb, parent)
         status = 0
     except BaseException:
         import traceback  # only where the harness itself broke
 
         traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+    finally:  # whatever the runtime did to its streams, this process must not go on as its parent
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
 
 
 def _redirect(output: str) -> None:
@@ -133,9 +129,9 @@ def _redirect(output: str) -> None:
     os.close(out)
 
 
-def _spawn(folder: str, verb: str) -> int:
-    output = os.path.join(folder, phase.OUTPUT)
-    argv = [sys.executable, "-m", phase.__name__, folder, verb]
+def _spawn(place: str, verb: str) -> int:
+    output = os.path.join(place, folder.OUTPUT)
+    argv = [sys.executable, "-P", "-m", phase.__name__, place, verb, str(os.getpid())]
     actions = (
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast
 
 from rcr_probes.errors import RuntimeUnusable
-from rcr_probes.model import Json, Recorded, Says
+from rcr_probes.model import FAULTS, POINTS, SAYS, Json, Recorded, Says
 
 
 class Executor(Protocol):
@@ -43,7 +43,6 @@ class Operation:
     executor: Executor
 
 
-@runtime_checkable
 class Runtime(Protocol):
     """A system under probe (docs/design.md §3)."""
 
@@ -82,7 +81,7 @@ def load(name: str) -> Runtime:
             "Write it as package.module:factory, such as rcr_probes.reference:approval.",
         )
     if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())
+        sys.path.append(os.getcwd())  # last: a json.py that lies here is not the library's
     if module_name == "__main__":
         raise RuntimeUnusable(
             f"{name!r} lives in this session alone; a phase is a new process and cannot see it.",
@@ -91,7 +90,7 @@ def load(name: str) -> Runtime:
         )
     try:
         factory: Any = getattr(importlib.import_module(module_name), factory_name)
-    except Exception as error:  # importing somebody's module may raise anything
+    except (Exception, SystemExit) as error:  # importing somebody's module may raise anything
         raise RuntimeUnusable(
             f"The runtime {name!r} cannot be loaded: {type(error).__name__}: {error}.",
             "Check its name; a module of your own must lie in the current directory or be "
@@ -99,19 +98,73 @@ def load(name: str) -> Runtime:
         ) from error
     try:
         runtime = factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RuntimeUnusable(
             f"The factory of {name!r} failed: {type(error).__name__}: {error}.",
             "It is called without arguments and returns a runtime.",
         ) from error
-    if not isinstance(runtime, Runtime):
-        missing = [
-            m
-            for m in ("points", "recoveries", "says", "start", "recover", "state")
-            if not hasattr(runtime, m)
-        ]
+    for wrong in _breaches(runtime):
         raise RuntimeUnusable(
-            f"What {name!r} makes is no runtime: it lacks {', '.join(missing)}.",
+            f"What {name!r} makes is no runtime: {wrong}.",
             "See docs/design.md, The contract of a runtime.",
         )
-    return runtime
+    return cast(Runtime, runtime)
+
+
+def _breaches(runtime: object) -> Iterator[str]:
+    """What of the contract can be seen to be broken without running anything."""
+    parts = ("points", "recoveries", "says", "start", "recover", "state")
+    lacking = [part for part in parts if not hasattr(runtime, part)]
+    if lacking:
+        yield f"it lacks {', '.join(lacking)}"
+        return
+    made = cast(Runtime, runtime)
+    try:
+        words = [
+            *(("point", point, POINTS) for point in made.points),
+            *(("fault", kind, FAULTS) for kinds in made.points.values() for kind in kinds),
+            *(("word of says", word, SAYS) for word in made.says.values()),
+        ]
+    except (AttributeError, TypeError) as error:
+        yield f"points or says is no mapping ({error})"
+        return
+    for kind, word, known in words:
+        if word not in known:
+            yield f"{word!r} is no {kind} ({', '.join(known)})"
+    if not all(isinstance(way, str) for way in (*made.recoveries, *made.says)):
+        yield "a state or a way to recover is not named by text"
+
+
+def recorded(runtime: Runtime, operation: Operation) -> Recorded:
+    """What the runtime has stored, once its shape is one that can be a fact.
+
+    Raises:
+        RuntimeUnusable: it is not (facts hold no floats, and their names are ASCII).
+        Exception: whatever the runtime's own ``state`` raises.
+    """
+    seen = runtime.state(operation)
+    if type(seen) is not Recorded:
+        raise RuntimeUnusable(f"state() returned {seen!r:.80}.", "Return a Recorded.")
+    words: tuple[Any, ...] = (seen.execution, seen.approved_digest, seen.current_digest)
+    status: Any = seen.status
+    if not isinstance(status, str) or not all(w is None or isinstance(w, str) for w in words):
+        raise RuntimeUnusable("Recorded holds a word that is no text.", "Use text, or None.")
+    evidence: Any = () if seen.evidence is None else seen.evidence
+    if not isinstance(evidence, tuple | list) or not all(
+        isinstance(one, Mapping) and _factual(one) for one in evidence
+    ):
+        raise RuntimeUnusable(
+            "Recorded.evidence is nothing that can be a fact.",
+            "Give maps with ASCII names, of text, whole numbers, booleans, None, lists and maps.",
+        )
+    return replace(seen, evidence=tuple(evidence))
+
+
+def _factual(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(k, str) and k.isascii() for k in value) and all(
+            _factual(v) for v in value.values()
+        )
+    if isinstance(value, list | tuple):
+        return all(map(_factual, value))
+    return value is None or isinstance(value, str | int)

@@ -11,18 +11,18 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
 import msgspec
 
-from rcr_probes import ledger, observe, phase, process, request
+from rcr_probes import folder, ledger, linux, observe, phase, process, request
 from rcr_probes.errors import code_of
 from rcr_probes.evidence import seal
 from rcr_probes.evidence.derive import derive
 from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import (
+    MEASURED,
     Capture,
     Cell,
     Circumstances,
@@ -35,6 +35,8 @@ from rcr_probes.model import (
 )
 from rcr_probes.process import Ended
 from rcr_probes.runtime import load
+
+READY = b"ready\n"  # what a worker says first; one that does not could not even start
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,73 +58,96 @@ class Job:
     keep: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A cell that is measured and not judged yet, as it lies in the cell's folder."""
+
+    measurement: Measurement
+    circumstances: Circumstances
+
+
 def run_cell(job: Job) -> Capture:
     """Run one cell to its sealed capture. What breaks on the way makes its verdict ``unknown``."""
     ended: dict[str, Ended] = {}
     try:
-        measured = _measure(job, ended)
+        measurement = _measure(job, ended)
     except Exception as error:
-        return broken(job, code_of(error), ended)
-    return _sealed(job, measured, ended)
-
-
-def broken(job: Job, why: str, ended: Mapping[str, Ended] | None = None) -> Capture:
-    """What is left of a cell that the harness could not measure: nothing, and it says so."""
-    damage = (f"harness: {why}",)
-    nothing = Recorded(ledger.UNREADABLE)
-    measured = Measurement(
-        cell=job.cell,
-        source="measured",
-        approved=request.approved(job.cell),
-        says={},
-        events=(),
-        observations=(
-            Observation("fault", 0, nothing, None, None, damage=damage),
-            Observation("recovery", 0, nothing, None, None, damage=damage),
-        ),
-        forced=Forced((), "crash"),
-    )
-    return _sealed(job, measured, ended or {})
-
-
-def _sealed(job: Job, measured: Measurement, ended: Mapping[str, Ended]) -> Capture:
-    try:
-        judged = derive(measured)
-    except Exception:  # a judge that breaks yields unknown, and loses nothing that was measured
-        judged = Judgement(verdict=Verdict("unknown", ("judge_failed",)))
+        return broken(job, code_of(error))
     circumstances = Circumstances(
         start=job.start,
         parent=os.getpid(),
         pids={verb: end.pid for verb, end in ended.items()},
         seconds={verb: round(end.seconds, 6) for verb, end in ended.items()},
     )
-    return seal.seal(measured, judged, circumstances)
+    data = msgspec.json.encode(Measured(measurement, circumstances))
+    # On disk before anything judges it: whatever the judge does, no data is lost.
+    with open(os.path.join(job.folder, folder.MEASURED), "wb") as file:
+        file.write(data)
+    return _sealed(msgspec.json.decode(data, type=Measured))  # judged is what a reader will read
+
+
+def recovered(job: Job) -> Capture:
+    """The capture of a cell whose worker died over it: of what it had measured, if it had."""
+    try:
+        with open(os.path.join(job.folder, folder.MEASURED), "rb") as file:
+            return _sealed(msgspec.json.decode(file.read(), type=Measured))
+    except (OSError, msgspec.DecodeError):
+        return broken(job, "the worker process died")
+
+
+def broken(job: Job, why: str) -> Capture:
+    """What is left of a cell that the harness could not measure: nothing, and it says so."""
+    damage = (f"harness: {why}",)
+    nothing = Recorded(ledger.UNREADABLE)
+    measurement = Measurement(
+        cell=job.cell,
+        source=MEASURED,
+        approved=request.approved(job.cell),
+        says={},
+        events=(),
+        observations=(
+            Observation("fault", 0, nothing, None, None, damage=damage),
+            Observation("recover", 0, nothing, None, None, damage=damage),
+        ),
+        forced=Forced((), "crash"),
+    )
+    return _sealed(Measured(measurement, Circumstances(start=job.start, parent=os.getpid())))
+
+
+def _sealed(measured: Measured) -> Capture:
+    try:
+        judged = derive(measured.measurement)
+    except Exception:  # a judge that breaks yields unknown
+        judged = Judgement(verdict=Verdict("unknown", ("judge_failed",)))
+    return seal.seal(measured.measurement, judged, measured.circumstances)
 
 
 def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
     """Fault phase, first observation, measured truth, fault lifted, recovery, second one."""
-    cell, folder = job.cell, job.folder
+    cell, place = job.cell, job.folder
     runtime = load(cell.runtime)
-    _prepare(folder, cell, private=True)
-    in_hand = phase.operation(cell, folder, "recover", MarkerExecutor(folder, cell.dedupe, _mute))
+    folder.make(place, cell)
+    in_hand = phase.operation(cell, place, "recover", MarkerExecutor(place, cell.dedupe, _mute))
 
-    ended["fault"] = process.run_phase(job.start, folder, "fault", job.deadline)
-    first = observe.observe(folder, runtime, in_hand, "fault", ended["fault"])
-    _write(folder, first)
-    forced, ended["call"] = _force(job)
-    struck = observe.strike(folder)
+    ended["fault"] = process.run_phase(job.start, place, "fault", job.deadline)
+    lines = observe.written(place)
+    first = observe.observe(place, lines, runtime, in_hand, "fault", ended["fault"])
+    _write(place, first)
+    forced, ended["force"] = _force(job)
+    struck = observe.strike(lines.lines)
     if struck is not None:
         struck.lift()
     if cell.policy != "never":
-        ended["recover"] = process.run_phase(job.start, folder, "recover", job.deadline)
-    last = observe.observe(folder, runtime, in_hand, "recovery", ended.get("recover"))
-    _write(folder, last)
+        ended["recover"] = process.run_phase(job.start, place, "recover", job.deadline)
+    lines = observe.written(place, since=lines)
+    last = observe.observe(place, lines, runtime, in_hand, "recover", ended.get("recover"))
+    _write(place, last)
     return Measurement(
         cell=cell,
-        source="measured",
+        source=MEASURED,
         approved=request.approved(cell),
         says=dict(runtime.says),
-        events=observe.events(folder),
+        events=observe.events(lines.lines),
         observations=(first, last),
         forced=forced,
     )
@@ -133,52 +158,29 @@ def _force(job: Job) -> tuple[Forced, Ended]:
 
     The executor is called past the runtime, so the world is all that the copy needs.
     """
-    copy = os.path.join(job.folder, "truth")
-    _prepare(copy, job.cell, private=False)
-    world = os.path.join(job.folder, ledger.WORLD)
-    for name in os.listdir(world):
-        with open(os.path.join(world, name), "rb") as file:
-            data = file.read()
-        with open(os.path.join(copy, ledger.WORLD, name), "wb") as file:
-            file.write(data)
-    ended = process.run_phase(job.start, copy, "call", job.deadline)
+    copy = folder.copy_world(job.folder, job.cell)
+    ended = process.run_phase(job.start, copy, "force", job.deadline)
     stands, damage = observe.effects(copy)
-    if ended.how != "exit" or damage:
-        return Forced(stands, "damaged" if damage else ended.how), ended
-    returned = [e.value["error"] for e in observe.events(copy) if e.lane == "return"]
-    return Forced(stands, returned[0] if returned else "crash"), ended
+    if damage:
+        return Forced(stands, "damaged"), ended
+    answer = observe.returned(observe.written(copy).lines, "force")
+    return Forced(stands, answer or ("deadline" if ended.how == "deadline" else "crash")), ended
 
 
-def _prepare(folder: str, cell: Cell, *, private: bool) -> None:
-    for name in (ledger.HARNESS, ledger.WORLD, *((ledger.RUNTIME,) if private else ())):
-        os.makedirs(os.path.join(folder, name), mode=0o700)
-    with open(os.path.join(folder, phase.CELL), "wb") as file:
-        file.write(msgspec.json.encode(cell))
-
-
-def _write(folder: str, observed: Observation) -> None:
-    """On disk before anything judges it: a judge that breaks loses no data."""
-    ledger.append(os.path.join(folder, ledger.HARNESS, "observations.jsonl"), observed)
+def _write(place: str, observed: Observation) -> None:
+    """The first observation is on disk while the fault still stands."""
+    ledger.append(os.path.join(place, folder.OBSERVATIONS), observed)
 
 
 def _mute(lane: object, value: object) -> None:
     """The parent has the operation in hand, and calls nothing."""
 
 
-def remove(folder: str) -> None:
-    """Remove a cell's folder, whatever a runtime left in it."""
-    for place, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            os.unlink(os.path.join(place, name))
-        for name in folders:
-            path = os.path.join(place, name)
-            (os.unlink if os.path.islink(path) else os.rmdir)(path)
-    os.rmdir(folder)
-
-
 def serve(jobs: BinaryIO, captures: BinaryIO) -> None:
-    """Run every job that arrives, in order, until there are no more."""
-    process.adopt_descendants()
+    """Say that we are there, then run every job that arrives, in order, until there are no more."""
+    captures.write(READY)
+    captures.flush()
+    linux.adopt_descendants()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the phase in hand on its way out
     gc.collect()
     gc.freeze()  # a forked phase then touches, and copies, fewer pages
@@ -187,8 +189,13 @@ def serve(jobs: BinaryIO, captures: BinaryIO) -> None:
         captures.write(seal.encode(run_cell(job)))
         captures.flush()
         if not job.keep:
-            remove(job.folder)
+            folder.remove(job.folder)
 
 
 if __name__ == "__main__":
-    serve(sys.stdin.buffer, sys.stdout.buffer)
+    linux.die_with(int(sys.argv[1]))
+    # A runtime may print where it is loaded or asked for its state: captures go where it cannot.
+    private = os.dup(1)
+    os.dup2(2, 1)
+    with os.fdopen(private, "wb") as captures:
+        serve(sys.stdin.buffer, captures)

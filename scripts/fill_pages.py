@@ -9,14 +9,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pandas as pd
-
-from rcr_probes.evidence import compare, store
-from rcr_probes.report import figure, tables
+from rcr_probes.evidence import store
+from rcr_probes.evidence.compare import Comparison, compare
+from rcr_probes.report import figure, terminal
+from rcr_probes.report.texts import text
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"README.md": "en", "README.zh.md": "zh"}
@@ -28,30 +27,21 @@ def evidence(name: str) -> store.Evidence:
     return store.read(ROOT / "evidence" / name)
 
 
-def markdown(frame: pd.DataFrame) -> str:
-    """A table of a page: numbers to the right, everything else to the left."""
-    rows = [[str(name) for name in frame.columns]]
-    right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
-    rows.append(["---:" if r else "---" for r in right])
-    rows += [["" if pd.isna(v) else str(v) for v in row] for row in frame.itertuples(index=False)]
-    return "\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n\n"
+def table(folder: str, name: str, lang: str) -> str:
+    """One of the tables that ``rcr show --markdown`` prints of this evidence."""
+    title = text(f"table.{name}", lang)
+    [found] = [one for one in terminal.every(evidence(folder), lang) if one.title == title]
+    return f"\n\n{terminal.markdown(found)}\n\n"
 
 
-def matrix(frame: pd.DataFrame) -> pd.DataFrame:
-    """The verdict matrix with its index as columns, but for an axis that does not vary."""
-    flat = frame.reset_index()
-    return flat[[name for name in flat.columns if flat[name].nunique() > 1]]
-
-
-def compared() -> compare.Comparison:
-    return compare.compare(ROOT / "evidence" / "article", ROOT / "evidence" / "rcr-20260831")
+def compared() -> Comparison:
+    return compare(evidence("article"), evidence("rcr-20260831"))
 
 
 FILLS: Mapping[str, Callable[[str], str]] = {
-    "fault_locations": lambda lang: markdown(tables.fault_locations(evidence("article"), lang)),
-    "restart": lambda lang: markdown(tables.restart(evidence("article"), lang)),
-    "verdicts": lambda lang: markdown(matrix(tables.verdicts(evidence("locations"), lang))),
-    "states": lambda lang: markdown(tables.states(evidence("locations"), lang)),
+    "fault_locations": lambda lang: table("article", "fault_locations", lang),
+    "restart": lambda lang: table("article", "restart", lang),
+    "verdicts": lambda lang: table("locations", "verdicts", lang),
     "article_cells": lambda lang: str(len(evidence("article").plan.cells)),
     "location_cells": lambda lang: str(len(evidence("locations").plan.cells)),
     "compared_values": lambda lang: str(compared().values),
@@ -65,16 +55,13 @@ def filled(page: str, lang: str) -> str:
     Raises:
         KeyError: a place has a name that nothing fills.
     """
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return _PLACE.sub(lambda m: f"<!-- fill: {m[1]} -->{FILLS[m[1]](lang)}<!-- /fill -->", text)
+    old = (ROOT / page).read_text(encoding="utf-8")
+    return _PLACE.sub(lambda m: f"<!-- fill: {m[1]} -->{FILLS[m[1]](lang)}<!-- /fill -->", old)
 
 
 def drawn(lang: str) -> bytes:
     """The causal figure as the bytes of its PNG."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "figure.png")
-        figure.save(figure.causal_chain(evidence("article"), lang), path)
-        return path.read_bytes()
+    return figure.rendered(figure.causal_chain(evidence("article"), lang), ".png")
 
 
 def main() -> int:

@@ -52,7 +52,7 @@ def captures() -> Iterator[Capture]:
             source = f"{ARTICLE}, table 1, {probe}"
             if probe == "P0":  # seen when the caller submits the operation again
                 cell = published_cell(baseline, FAULT_LOCATIONS, point, policy="again")
-                at = observed("recovery", state, effects, error=seen)
+                at = observed("recover", state, effects, error=seen)
             else:
                 cell = published_cell(baseline, FAULT_LOCATIONS, point, policy=None)
                 at = observed("fault", state, effects, error=seen)
@@ -72,7 +72,7 @@ def captures() -> Iterator[Capture]:
             f"{ARTICLE}, table 2, row {number}; {NAMED_IN_RESTART}",
             (
                 observed("fault", "failed", before),  # the state of P3, which these rows vary
-                observed("recovery", state, after, calls=calls, error=error),
+                observed("recover", state, after, calls=calls, error=error),
             ),
         )
 

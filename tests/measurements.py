@@ -74,7 +74,7 @@ def measured(
         damage=damage,
     )
     after = Observation(
-        "recovery",
+        "recover",
         0,
         Recorded(states[1], evidence=evidence[1], approved_digest="a", current_digest="a"),
         effects(*last),

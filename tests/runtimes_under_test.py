@@ -6,14 +6,19 @@ Each factory wraps the reference runtime, or is a runtime of a few lines; plans 
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rcr_probes import points
 from rcr_probes.model import POINTS, Json, Recorded, Says
@@ -185,6 +190,178 @@ class Parricide(Plain):
 
     def start(self, operation: Operation) -> None:
         os.kill(os.getppid(), signal.SIGKILL)
+
+
+class ParricideAndHang(Plain):
+    """Kills the process that started it, and would go on for a long time."""
+
+    def start(self, operation: Operation) -> None:
+        (operation.folder / "pid").write_text(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(600)
+
+
+class ClosesItsStreams(Plain):
+    """Leaves its process without streams, as a daemon does."""
+
+    def start(self, operation: Operation) -> None:
+        super().start(operation)
+        sys.stdout.close()
+        sys.stderr.close()
+        os.closerange(0, 3)
+
+
+class Unwritable(Plain):
+    """Makes the harness's own events impossible to write, and sees no error of its own."""
+
+    def start(self, operation: Operation) -> None:
+        events = operation.folder.parent / "harness" / "events.jsonl"
+        events.rename(events.with_suffix(".aside"))
+        events.mkdir()
+        with contextlib.suppress(Exception):
+            points.reach("before_action")
+        events.rmdir()
+        events.with_suffix(".aside").rename(events)
+        super().start(operation)
+
+
+class Floating(Plain):
+    """Keeps evidence that is different on every run."""
+
+    def state(self, operation: Operation) -> Recorded:
+        return Recorded("done", evidence=({"at": time.time()},))
+
+
+class Wordless(Plain):
+    """Says of a state what is no word for it."""
+
+    says: Mapping[str, Any] = {"done": "finished"}
+
+
+class Pointless(Plain):
+    """Declares a point that does not exist."""
+
+    points: Mapping[str, frozenset[str]] = {"before_acton": PROCESS_FAULTS}
+
+
+class Faultless(Plain):
+    """Declares a kind of fault that does not exist."""
+
+    points: Mapping[str, frozenset[str]] = {"response": frozenset({"kil"})}
+
+
+class Listless(Plain):
+    """Declares its points as a list."""
+
+    points: Any = ("response",)
+
+
+class PrintsItsState(Plain):
+    """Prints when it is made, and whenever it is asked for its state."""
+
+    def __init__(self) -> None:
+        print("made", flush=True)
+
+    def state(self, operation: Operation) -> Recorded:
+        print("asked", flush=True)
+        return super().state(operation)
+
+
+class TextEvidence(Plain):
+    """Gives text where a map of evidence belongs."""
+
+    def state(self, operation: Operation) -> Recorded:
+        return Recorded("done", evidence=("abc",))  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass(frozen=True)
+class Annotated(Recorded):
+    """A Recorded with something of its own."""
+
+    note: str = "mine"
+
+
+class Subclassed(Plain):
+    """Returns a Recorded of its own making."""
+
+    def state(self, operation: Operation) -> Recorded:
+        return Annotated("done")
+
+
+class Fickle(Plain):
+    """Says something else in every process."""
+
+    def state(self, operation: Operation) -> Recorded:
+        return Recorded(f"state-{os.getpid()}")
+
+
+class Late(Plain):
+    """Acts in a thread that outlives the call, and once more on the way out."""
+
+    def start(self, operation: Operation) -> None:
+        def act() -> None:
+            time.sleep(0.2)
+            operation.executor(operation.key, operation.request)
+
+        threading.Thread(target=act).start()
+        atexit.register(operation.executor, operation.key, operation.request)
+
+
+class Interrupts(Plain):
+    """Raises what a person at the keyboard would."""
+
+    def start(self, operation: Operation) -> None:
+        raise KeyboardInterrupt
+
+
+class Denies(Plain):
+    """Raises an error whose code says that there was none."""
+
+    def start(self, operation: Operation) -> None:
+        class NoError(Exception):
+            code = "none"
+
+        raise NoError
+
+    def recover(self, operation: Operation, way: str) -> None:
+        sys.exit("cannot write /somewhere/on/this/machine")
+
+
+class Piped(Plain):
+    """Leaves a pipe in the outside world, which nobody will ever write to."""
+
+    def start(self, operation: Operation) -> None:
+        super().start(operation)
+        os.mkfifo(operation.folder.parent / "world" / "pipe")
+
+
+class Vandal(Plain):
+    """Removes its cell's whole folder when it recovers."""
+
+    def recover(self, operation: Operation, way: str) -> None:
+        shutil.rmtree(operation.folder.parent)
+
+
+class Stubborn(Plain):
+    """Leaves a folder that cannot be looked into."""
+
+    def start(self, operation: Operation) -> None:
+        super().start(operation)
+        (operation.folder / "closed" / "inner").mkdir(parents=True)
+        (operation.folder / "closed").chmod(0)
+
+
+class Sleepless(Plain):
+    """Does not tell its state to the parent of its phases."""
+
+    def __init__(self) -> None:
+        self._made_in = os.getpid()
+
+    def state(self, operation: Operation) -> Recorded:
+        # Under fork, a phase has the runtime that its parent made.
+        if os.getpid() == self._made_in and operation.request["session_id"] == "session-2":
+            time.sleep(600)
+        return super().state(operation)
 
 
 class Unreadable(Plain):

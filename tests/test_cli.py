@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -13,23 +14,28 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from rcr_probes import cli
 from rcr_probes import run as runs
 from rcr_probes.cli import main
 from rcr_probes.evidence.rows import COLUMNS
 from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.scratch import PREFIX
 from tests.evidence import made
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = ("run", "show", "explain", "check", "compare", "import", "decide", "notebooks")
 P3 = "completion_audit/audit_is_directory/none/same/resume"
 CONTROL = "none/none/none/same/again"
+OPTION = r"(?<![\w-])--?[a-z]+"
 
 FAULT_LOCATIONS = [
     ["probe", "caller sees", "persisted state", "effects"],
@@ -137,6 +143,26 @@ def test_the_example_of_each_command_works(
     done = subprocess.run(words, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def options(parser: argparse.ArgumentParser) -> set[str]:
+    """The options of a command, but for those of its help."""
+    given = {name for action in parser._actions for name in action.option_strings}
+    return given - {"-h", "--help"}
+
+
+def test_the_design_names_every_command_and_option_and_no_other() -> None:
+    """docs/design.md §9 is the command line; the language is said once, for all that take it."""
+    section = (ROOT / "docs" / "design.md").read_text(encoding="utf-8").split("## 9.")[1]
+    block, rest = section.split("## 10.")[0].split("\n\nPlanned†")
+    take_language = re.findall(r"`(\w+)`", rest.split(" take `--lang ")[0].split("\n")[-1])
+    parts = re.split(r"^    rcr (?=\w)", block, flags=re.MULTILINE)
+    named = {part.split()[0]: set(re.findall(OPTION, part)) for part in parts[1:]}
+    [commands] = [a.choices for a in cli._parser()._actions if isinstance(a.choices, dict)]
+    assert list(named) == list(commands) == list(COMMANDS)
+    for name, parser in commands.items():
+        language = {"--lang"} if name in take_language else set()
+        assert options(parser) == named[name] | language, name
 
 
 # Run, and what comes after it.
@@ -315,7 +341,11 @@ def test_a_narrow_terminal_gets_every_letter_too(article: Path) -> None:
     out = in_terminal(process("show", article, "--lang", "zh"), COLUMNS="50")
     assert "…" not in out
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
-    assert sum(plain.count(c) for c in "APPROVAL_ALREADY_CONSUMED") > 20
+    row = plain[plain.index("  P0 ") : plain.index("  P1 ")].splitlines()
+    column = row[0].index("APPROVAL")
+    seen = [line[column:].split(" ")[0] for line in row]
+    assert len(seen) > 1
+    assert "".join(seen) == "APPROVAL_ALREADY_CONSUMED"
 
 
 def test_a_terminal_sees_progress(tmp_path: Path) -> None:
@@ -628,29 +658,70 @@ def test_evidence_that_cannot_be_read_is_not_shown(
 # Interrupted.
 
 
-def test_an_interrupted_run_says_how_to_resume_and_does(tmp_path: Path, capsys: Captured) -> None:
-    """Ctrl-C: exit 130, what is measured stays, and the command that is shown goes on there."""
+def running(mark: str) -> set[int]:
+    """The processes that were started with this mark in their environment, at whatever depth."""
+    found = set()
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile, or is another user's
+            if f"RCR_TEST_MARK={mark}".encode() in (place / "environ").read_bytes():
+                found.add(int(place.name))
+    return found
+
+
+def scratch(pid: int) -> list[Path]:
+    """Where the cells of a run stand."""
+    places = (Path("/dev/shm"), Path(tempfile.gettempdir()))
+    return [found for place in places for found in place.glob(f"{PREFIX}{pid}-*")]
+
+
+def test_a_run_in_the_callers_process_leaves_its_signals_as_they_were(capsys: Captured) -> None:
+    """Whether it comes to its end or is refused."""
+    before = {by: signal.getsignal(by) for by in (signal.SIGINT, signal.SIGTERM)}
+    assert rcr("run", "article") == 0
+    capsys.readouterr()
+    refused(capsys, "run", "locations", "--into", "runs/article")
+    assert {by: signal.getsignal(by) for by in before} == before
+
+
+@pytest.mark.parametrize(("start", "by"), [("spawn", signal.SIGINT), ("fork", signal.SIGTERM)])
+def test_an_interrupted_run_leaves_nothing_and_says_how_to_resume(
+    start: str, by: signal.Signals, tmp_path: Path, capsys: Captured
+) -> None:
+    """Exit 130, what is measured stays, no process or folder does, and what is shown resumes."""
     folder = tmp_path / "long run"
-    words = ["run", "locations", "--start", "spawn", "--workers", "1", "--into", str(folder)]
-    started = subprocess.Popen(
-        process(*words, "--again"), env=environment(), stderr=subprocess.PIPE, text=True
+    mark = f"rcr-test-{os.getpid()}-{start}-{by.name}"
+    plan = written(
+        tmp_path / "long.toml",
+        f"[[cells]]\npoint = 'after_action'\nfault = 'kill'\nrepeat = {list(range(100))}",
     )
+    words = ["run", str(plan), "--start", start, "--workers", "1", "--into", str(folder)]
     captures = folder / CAPTURES
     deadline = time.monotonic() + 60
-    while not (captures.exists() and captures.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    started.send_signal(signal.SIGINT)
-    _, err = started.communicate(timeout=60)
+    with subprocess.Popen(
+        process(*words, "--again"),
+        env=environment(RCR_TEST_MARK=mark),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as started:
+        while not (captures.exists() and captures.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        seen = running(mark), scratch(started.pid)
+        started.send_signal(by)
+        _, err = started.communicate(timeout=60)
+    assert seen[0] > {started.pid}  # the worker at least
+    assert seen[1]
     assert started.returncode == 130
     assert "Traceback" not in err
+    assert running(mark) == set()
+    assert scratch(started.pid) == []
     measured = captures.read_bytes()
-    assert 0 < measured.count(b"\n") < 54
+    assert 0 < measured.count(b"\n") < 100
     resume = shlex.split(err.splitlines()[-1].split("To resume: ")[1])
     assert resume == ["rcr", *words]
     assert rcr(*resume[1:], "--start", "fork") == 0
     assert captures.read_bytes().startswith(measured)
     assert rcr("check", folder) == 0
-    assert "captures: 54" in capsys.readouterr().out
+    assert "captures: 100" in capsys.readouterr().out
 
 
 # What the commands cost.

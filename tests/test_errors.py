@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from rcr_probes.errors import InjectedFault, RcrError, UnknownName, code_of
+from rcr_probes.errors import EvidenceError, InjectedFault, RcrError, UnknownName, code_of
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
@@ -52,4 +52,4 @@ def test_the_code_of_an_error_is_its_own_word_its_errno_or_its_type(
 
 def test_misuse_and_distrust_exit_differently() -> None:
     """Two is misuse, one is evidence that is not to be trusted."""
-    assert RcrError("a", "b").exit_code == 2
+    assert (RcrError("a", "b").exit_code, EvidenceError("x", "a", "b").exit_code) == (2, 1)

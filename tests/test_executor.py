@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rcr_probes import folder as layout
 from rcr_probes import ledger
 from rcr_probes.executor import LedgerDamaged, MarkerExecutor
 from rcr_probes.model import Json, Lane
@@ -17,13 +18,13 @@ REQUEST = {"executor": "local-marker", "target": "marker-0"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    (tmp_path / ledger.WORLD).mkdir()
+    (tmp_path / layout.WORLD).mkdir()
     return str(tmp_path)
 
 
 def counted(folder: str) -> tuple[int, int]:
-    effects = ledger.read(os.path.join(folder, ledger.EFFECTS), ledger.EffectLine)
-    calls = ledger.read(os.path.join(folder, ledger.CALLS), ledger.CallLine)
+    effects = ledger.read(os.path.join(folder, layout.EFFECTS), ledger.EffectLine)
+    calls = ledger.read(os.path.join(folder, layout.CALLS), ledger.CallLine)
     assert not effects.damage
     assert not calls.damage
     return len(effects.lines), len(calls.lines)
@@ -74,7 +75,7 @@ def test_two_that_come_at_once_leave_one_effect(folder: str) -> None:
 
 def test_it_does_not_act_on_effects_that_it_cannot_read(folder: str) -> None:
     """A torn effect ledger stops the action, is named, and stays as it was."""
-    torn = Path(folder, ledger.EFFECTS)
+    torn = Path(folder, layout.EFFECTS)
     torn.write_bytes(b'{"operation_key":"operation-0","ki')
     with pytest.raises(LedgerDamaged, match=r"effects\.jsonl:1: torn"):
         MarkerExecutor(folder, "none", mute)("operation-0", REQUEST)

@@ -10,12 +10,13 @@ import pytest
 
 from rcr_probes import faults
 from rcr_probes.errors import FaultError, InjectedFault
-from rcr_probes.model import FAULTS
+from rcr_probes.model import FAULT_POINTS, FAULTS
 
 
 def test_every_kind_that_a_plan_may_name_can_be_placed() -> None:
-    """The vocabulary of the model and the kinds that strike are the same."""
+    """The vocabulary of the model and the kinds that strike agree, and so do their places."""
     assert set(faults.KINDS) == set(FAULTS)
+    assert {name: kind.points for name, kind in faults.KINDS.items()} == FAULT_POINTS
 
 
 @pytest.mark.parametrize("before", [b"", b'{"event":"operation.prepared"}\n', None])
@@ -36,6 +37,18 @@ def test_an_audit_that_is_a_directory_raises_in_the_append_and_is_put_back(
     assert fault.standing(str(audit)) is False
     assert (audit.read_bytes() if audit.exists() else None) == before
     assert len(list(tmp_path.iterdir())) == (before is not None)
+
+
+def test_what_a_runtime_puts_into_the_directory_is_kept_aside(tmp_path: Path) -> None:
+    """The saved lines come back all the same."""
+    audit = tmp_path / "audit.jsonl"
+    audit.write_bytes(b"{}\n")
+    fault = faults.KINDS["audit_is_directory"]
+    fault.strike("start_audit", str(audit))
+    (audit / "elsewhere.jsonl").write_text("mine")
+    fault.lift(str(audit))
+    assert audit.read_bytes() == b"{}\n"
+    assert (tmp_path / "audit.jsonl.struck" / "elsewhere.jsonl").read_text() == "mine"
 
 
 def test_lifting_what_was_never_placed_changes_nothing(tmp_path: Path) -> None:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 from rcr_probes import judge
-from rcr_probes.model import VERDICTS, Approved, Cell, Forced, Measurement, Truth
+from rcr_probes.evidence.derive import derive
+from rcr_probes.model import (
+    VERDICTS,
+    Approved,
+    Cell,
+    Forced,
+    Judgement,
+    Measurement,
+    Truth,
+    Verdict,
+)
 from tests.measurements import APPROVED, SAYS, effects, measured, strike
 
 M = "marker-0"
@@ -99,6 +108,7 @@ TRUTH_ROWS = {
     ((M,), (M, M)): Truth(False, "duplicate"),
     ((M,), (M, "other")): Truth(False, "wrong"),
     (("other",), ("other",)): Truth(True, "useless"),
+    (("other",), ("other", M)): Truth(True, "none"),
     ((M, M), (M, M)): Truth(False, "none"),
 }
 STATE = ("fault", "state", {"status": "succeeded"})
@@ -117,6 +127,21 @@ NEAR_REASONS: Mapping[str, dict[str, Any]] = {
     "recovery_refused": {"errors": ("EISDIR", "APPROVAL_BUSY"), "calls": (1, 2)},
     "no_recovery": {"ended": ("exit", "exit")},
 }
+
+
+# What makes a cell unknown → exactly these reasons.
+UNKNOWN_ROWS: tuple[tuple[dict[str, Any], tuple[str, ...]], ...] = (
+    ({"approved": TWO, "calls": (1, 2)}, ("partial_effect",)),
+    ({"lanes": []}, ("fault_not_fired",)),
+    ({"damage": ("x",)}, ("observation_damaged",)),
+    ({"ended": ("deadline", "exit")}, ("deadline_passed",)),
+    ({"ended": ("exit", "crash")}, ("phase_crashed",)),
+    ({"ended": ("exit", "SIGKILL")}, ("phase_killed",)),
+    ({"forced_error": "crash"}, ("truth_not_measured",)),
+    ({"forced_error": "damaged"}, ("truth_not_measured",)),
+    ({"forced_error": "deadline"}, ("truth_not_measured",)),
+    ({"lanes": [], "ended": ("crash", "exit")}, ("fault_not_fired", "phase_crashed")),
+)
 
 
 def verdict_of(module: ModuleType, made: Measurement) -> Any:
@@ -171,7 +196,9 @@ FIRED_ROWS = {
 def check(module: ModuleType) -> None:
     """Hold a judge against every row; also used on mutants of it."""
     for name, (changes, expected) in VERDICT_ROWS.items():
-        assert verdict_of(module, measured(**changes)).verdict == expected, name
+        given = verdict_of(module, measured(**changes))
+        assert given.verdict == expected, name
+        assert ("partial_effect" in given.reasons) is name.startswith("a part,"), name
     for (before, after), truth in TRUTH_ROWS.items():
         observed = measured(first=before).observations[0]
         assert module.truth(APPROVED, observed, Forced(effects(*after), "none")) == truth
@@ -181,6 +208,10 @@ def check(module: ModuleType) -> None:
         assert code not in verdict_of(module, measured(**changes)).reasons, code
     for name, (made, fired) in FIRED_ROWS.items():
         assert module.fired(made) is fired, name
+    for changes, reasons in UNKNOWN_ROWS:
+        assert verdict_of(module, measured(**changes)) == Verdict("unknown", reasons)
+    open_without = measured(first=(), last=(M,), calls=(0, 1))
+    assert "split_after_fault" not in verdict_of(module, open_without).reasons
     done_without = measured(first=(), last=(M,), calls=(0, 1), states=("succeeded", "succeeded"))
     assert "split_after_fault" in verdict_of(module, done_without).reasons
 
@@ -195,20 +226,18 @@ def test_the_rows_reach_every_verdict() -> None:
     assert {expected for _, expected in VERDICT_ROWS.values()} == set(VERDICTS)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"lanes": []}, "fault_not_fired"),
-        ({"damage": ("x",)}, "observation_damaged"),
-        ({"ended": ("deadline", "exit")}, "deadline_passed"),
-        ({"ended": ("crash", "exit")}, "phase_crashed"),
-        ({"ended": ("SIGKILL", "exit")}, "phase_killed"),
-        ({"forced_error": "crash"}, "truth_not_measured"),
-    ],
-)
-def test_an_unknown_says_why(changes: dict[str, Any], reason: str) -> None:
-    """Nothing is said of a cell that could not be measured, but for the reason."""
-    assert reason in verdict_of(judge, measured(**changes)).reasons
+def test_no_unknown_is_without_a_reason() -> None:
+    """Each row that gives unknown says why."""
+    for changes, expected in VERDICT_ROWS.values():
+        assert expected != "unknown" or verdict_of(judge, measured(**changes)).reasons
+
+
+def test_a_measured_row_without_its_forced_call_is_unknown_and_not_unjudged() -> None:
+    """Only what others published is not judged."""
+    judged = derive(replace(measured(), forced=None))
+    assert judged.verdict is not None
+    assert judged.verdict.reasons == ("truth_not_measured",)
+    assert derive(published()) == Judgement()
 
 
 def test_a_state_that_the_runtime_does_not_explain_says_nothing() -> None:

@@ -13,7 +13,9 @@ import rcr_probes
 
 PACKAGE = Path(rcr_probes.__file__).parent
 PURE = {"errors", "model"}
-PHASE = PURE | {"points", "faults", "ledger", "runtime", "request", "executor"}
+PHASE = PURE | {
+    "points", "faults", "ledger", "folder", "runtime", "request", "executor", "linux"
+}  # fmt: skip
 # Module or folder of the package → what it may import of the package, besides itself.
 MAY_IMPORT = {
     "__init__": {"model", "points", "runtime"},
@@ -23,17 +25,21 @@ MAY_IMPORT = {
     "eligibility": {"model"},
     "judge": {"model"},
     "ledger": {"model"},
+    "folder": {"model"},
+    "linux": set(),
     "faults": PURE,
     "request": {"model"},
     "runtime": PURE,
-    "executor": {"ledger", "model"},
+    "executor": {"ledger", "folder", "model"},
     "phase": PHASE,
-    "process": {"phase"},
+    "process": {"phase", "folder"},
     "observe": PHASE | {"phase", "process"},
     "worker": PHASE | {"phase", "process", "observe", "evidence"},
     "plan": PURE | {"faults", "runtime"},
-    "run": PURE | {"plan", "process", "worker", "evidence"},
-    "evidence": PURE | {"eligibility", "judge"},
+    "pool": PURE | {"worker", "evidence"},
+    "scratch": set(),
+    "run": PURE | {"plan", "pool", "scratch", "worker", "evidence"},
+    "evidence": PURE | {"eligibility", "judge", "request"},
     "reference": PURE | {"points", "ledger", "runtime"},
     "report": PURE | {"evidence", "plan", "run"},
     "cli": PURE | {"plan", "run", "evidence", "report", "eligibility"},

@@ -41,6 +41,11 @@ def _sites(function: ast.stmt) -> Iterator[Site]:
             yield _swap(node, "test", ast.UnaryOp(ast.Not(), node.test))
         if isinstance(node, ast.match_case) and node.guard is not None:
             yield _swap(node, "guard", ast.UnaryOp(ast.Not(), node.guard))
+        if isinstance(node, ast.BoolOp):
+            yield _swap(node, "op", ast.Or() if isinstance(node.op, ast.And) else ast.And())
+        if isinstance(node, ast.Tuple) and all(isinstance(e, ast.Constant) for e in node.elts):
+            for place in range(len(node.elts)):
+                yield _swap(node, "elts", node.elts[:place] + node.elts[place + 1 :])
         if isinstance(node, ast.Compare):
             yield _swap(node, "ops", [_opposite(op) for op in node.ops])
 

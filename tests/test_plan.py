@@ -10,6 +10,7 @@ from rcr_probes import plan
 from rcr_probes.errors import PlanError, RcrError, RuntimeUnusable, UnknownName
 from rcr_probes.model import Cell, Plan
 
+MINE = "tests.runtimes_under_test"
 CONTROL = '[[cells]]\npoint = "none"\nfault = "none"\n'
 
 
@@ -67,6 +68,10 @@ def test_lists_are_multiplied_and_values_are_kept(tmp_path: Path) -> None:
         (CONTROL + 'runtime = "nowhere:runtime"\n', "cannot be loaded", "current directory"),
         (CONTROL + 'runtime = "rcr_probes.reference"\n', "does not name", "package.module:factory"),
         (CONTROL + 'runtime = "json:JSONDecoder"\n', "is no runtime", "docs/design.md"),
+        (CONTROL + f'runtime = "{MINE}:Wordless"\n', "no word of says", "docs/design.md"),
+        (CONTROL + f'runtime = "{MINE}:Pointless"\n', "'before_acton' is no point", "contract"),
+        (CONTROL + f'runtime = "{MINE}:Faultless"\n', "'kil' is no fault", "contract"),
+        (CONTROL + f'runtime = "{MINE}:Listless"\n', "is no mapping", "contract"),
         (CONTROL + 'runtime = "__main__:mine"\n', "this session alone", "%%writefile"),
         (CONTROL * 2, "twice", "vary repeat"),
         ('[[cells]]\npoint = "response"\n', "lacks fault", "control without a fault"),

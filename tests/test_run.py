@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -14,11 +15,14 @@ from typing import Any
 import pytest
 
 from rcr_probes import plan as plans
+from rcr_probes import pool, worker
 from rcr_probes import run as runs
-from rcr_probes import worker
-from rcr_probes.errors import PlanError, UnknownName
+from rcr_probes.errors import EvidenceError, PlanError, UnknownName
 from rcr_probes.evidence import rows, store
+from rcr_probes.evidence.check import check
 from rcr_probes.model import Capture, Cell, Plan
+from rcr_probes.runtime import load
+from rcr_probes.scratch import PREFIX, clear
 from rcr_probes.worker import Job
 
 ROOT = Path(__file__).parents[1]
@@ -52,16 +56,25 @@ def verdict(capture: Capture) -> tuple[str, tuple[str, ...]]:
 
 
 def alive(pid: int) -> bool:
+    """Whether it can still act; one that nobody has waited for yet cannot."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return True
+    return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def scratch() -> list[Path]:
+def ends(pid: int) -> bool:
+    """Whether it ends before long."""
+    until = time.monotonic() + 10
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not alive(pid)
+
+
+def scratch(pid: int | None = None) -> list[Path]:
     places = (Path("/dev/shm"), Path(tempfile.gettempdir()))
-    return [folder for place in places for folder in place.glob(f"rcr-{os.getpid()}-*")]
+    return [found for p in places for found in p.glob(f"{PREFIX}{pid or os.getpid()}-*")]
 
 
 def facts(evidence: store.Evidence) -> dict[str, str]:
@@ -156,7 +169,7 @@ def test_each_phase_is_a_process_of_its_own(forked: store.Evidence, tmp_path: Pa
     spawned = runs.run(plans.read("article"), tmp_path / "article", start="spawn")
     for capture in (*forked.captures(), *spawned.captures()):
         pids = capture.circumstances.pids
-        assert set(pids) == {"fault", "call", "recover"}
+        assert set(pids) == {"fault", "force", "recover"}
         everyone = {*pids.values(), capture.circumstances.parent, os.getpid()}
         assert len(everyone) == 5
 
@@ -209,6 +222,64 @@ def test_a_worker_that_dies_costs_its_cell_and_no_other(tmp_path: Path) -> None:
     assert [verdict(c)[0] for n, c in enumerate(captures) if n != 2] == ["duplicate_effect"] * 5
 
 
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_phase_dies_with_its_worker(tmp_path: Path, start: str) -> None:
+    """Nobody is left who could still act, however the worker ended."""
+    plan = Plan("one", (Cell(runtime=f"{MINE}:ParricideAndHang", **CONTROL),))
+    (capture,) = runs.run(plan, tmp_path / "one", start=start, keep=True).captures()
+    assert verdict(capture)[0] == "unknown"
+    (noted,) = (tmp_path / "one.cells").glob("*/runtime/pid")
+    assert ends(int(noted.read_text()))
+
+
+def test_what_was_measured_survives_a_worker_that_dies_judging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies in the cell's folder before anything judges it, and is judged by somebody else."""
+
+    def dies(measured: object) -> None:
+        raise KeyboardInterrupt
+
+    job = Job(Cell(**P3), str(tmp_path / "cell"), "fork", 30.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(worker, "derive", dies)
+        with pytest.raises(KeyboardInterrupt):
+            worker.run_cell(job)
+    assert verdict(worker.recovered(job))[0] == "duplicate_effect"
+
+
+def test_scratch_of_a_run_that_was_killed_is_cleared_by_the_next(tmp_path: Path) -> None:
+    """It lies in memory, and nobody else would."""
+    run = "from rcr_probes.run import run; run('locations', 'locations', start='spawn')"
+    killed = subprocess.Popen([sys.executable, "-c", run], cwd=tmp_path)
+    try:
+        until = time.monotonic() + 60
+        while not scratch(killed.pid) and time.monotonic() < until:
+            time.sleep(0.02)
+    finally:
+        killed.kill()
+        killed.wait()
+    assert scratch(killed.pid)
+    runs.run("article", tmp_path / "article")
+    assert not scratch(killed.pid)
+
+
+def test_only_what_a_run_left_is_cleared(tmp_path: Path) -> None:
+    """A name says nothing: neither another folder of that name goes, nor one that is in use."""
+    for name in ("rcr-20260831-01", f"{PREFIX}20260831-01"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes").write_text("precious")
+    used = tmp_path / f"{PREFIX}1-used"
+    used.mkdir()
+    with open(used / "held", "wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        clear(tmp_path)
+        assert len(list(tmp_path.iterdir())) == 3
+    clear(tmp_path)
+    assert not used.exists()
+    assert len(list(tmp_path.glob("*/notes"))) == 2
+
+
 # Negative controls: what is wrong on purpose must be seen.
 
 
@@ -256,11 +327,121 @@ def test_a_phase_that_vanishes_is_a_crash(tmp_path: Path, start: str) -> None:
     assert "phase_crashed" in verdict(capture)[1]
 
 
+# What a runtime does wrong → the verdict of its cell, whose policy is ``never`` or ``again``.
+WRONGS = {
+    "PrintsItsState": ("never", "protected"),
+    "TextEvidence": ("never", "unknown"),
+    "Subclassed": ("never", "unknown"),
+    "Fickle": ("never", "unknown"),
+    "Late": ("never", "duplicate_effect"),
+    "Interrupts": ("never", "blocked"),
+    "Denies": ("again", "blocked"),
+    "Piped": ("never", "unknown"),
+    "Vandal": ("again", "unknown"),
+    "Stubborn": ("never", "protected"),
+    "Floating": ("never", "unknown"),
+    "Exiting": ("never", "protected"),
+    "Vanishing": ("never", "unknown"),
+    "Unreadable": ("never", "unknown"),
+    "Misspelt": ("never", "unknown"),
+    "ClosesItsStreams": ("never", "protected"),
+}
+
+
+@pytest.fixture(scope="module")
+def wrongs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, store.Evidence]:
+    """Each of them before a cell of the reference, under both start methods, by one worker."""
+    cells: list[Cell] = []
+    for seed, (name, (policy, _)) in enumerate(WRONGS.items()):
+        runtime = f"{MINE}:{name}"
+        cells += [Cell(runtime=runtime, policy=policy, **CONTROL), Cell(**P3, seed=seed)]
+    plan, place = Plan("wrongs", tuple(cells)), tmp_path_factory.mktemp("wrongs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        return {s: runs.run(plan, place / s, start=s, workers=1) for s in ("fork", "spawn")}
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_what_a_runtime_does_wrong_is_its_own_cells_matter(
+    wrongs: dict[str, store.Evidence], start: str
+) -> None:
+    """Its cell gets the verdict that it deserves, its neighbours get theirs."""
+    captures = list(wrongs[start].captures())
+    assert {c.cell.runtime.split(":")[1]: verdict(c)[0] for c in captures[::2]} == {
+        name: expected for name, (_, expected) in WRONGS.items()
+    }
+    assert {verdict(c)[0] for c in captures[1::2]} == {"duplicate_effect"}
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_evidence_of_whatever_went_wrong_is_sound(
+    wrongs: dict[str, store.Evidence], start: str
+) -> None:
+    """A run never seals what its own check would not trust."""
+    assert check(wrongs[start].folder).findings == ()
+
+
+def test_what_goes_wrong_goes_wrong_alike_under_fork_and_spawn(
+    wrongs: dict[str, store.Evidence],
+) -> None:
+    """Threads and exit handlers come to their end in both; only a state made of pids differs."""
+    forked_facts, spawned_facts = (facts(wrongs[start]) for start in ("fork", "spawn"))
+    differing = {cell for cell in forked_facts if forked_facts[cell] != spawned_facts[cell]}
+    assert {cell.split(":")[1].split("/")[0] for cell in differing} <= {"Fickle"}
+
+
+def test_paths_never_enter_facts(wrongs: dict[str, store.Evidence]) -> None:
+    """Not even where a runtime exits with one."""
+    assert b"somewhere" not in (wrongs["fork"].folder / store.CAPTURES).read_bytes()
+
+
+def test_a_state_that_never_comes_does_not_hang_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is ended when it has had time for all of its phases; the run goes on."""
+    monkeypatch.setattr(pool, "_GRACE", 3.0)
+    plan = Plan("two", (Cell(runtime=f"{MINE}:Sleepless", **CONTROL), Cell(**P3)))
+    hung, fine = runs.run(plan, tmp_path / "two", workers=1, deadline=1.0).captures()
+    assert verdict(hung)[0] == "unknown"
+    assert verdict(fine)[0] == "duplicate_effect"
+
+
+@pytest.mark.parametrize("name", ["json.py", "token.py", "select.py", "msgspec.py", "signal.py"])
+def test_a_file_of_the_users_is_not_taken_for_a_library(tmp_path: Path, name: str) -> None:
+    """The current directory is importable, and comes last."""
+    (tmp_path / name).write_text("raise RuntimeError('not the library')\n")
+    code = "from rcr_probes.run import run; e = run('article', 'article', workers=1)\n"
+    code += "assert all(c.judgement.verdict.verdict != 'unknown' for c in e.captures())"
+    subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, check=True, timeout=60)
+
+
 def test_an_exit_is_what_the_caller_sees(tmp_path: Path) -> None:
     """A runtime that exits has answered its caller, if badly."""
     capture = one(tmp_path, runtime="Exiting", **CONTROL)
     assert capture.measurement.observations[0].error == "SystemExit"
     assert verdict(capture)[0] == "duplicate_effect"  # it starts anew without looking
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_runtime_may_close_its_streams(tmp_path: Path, start: str) -> None:
+    """The phase ends as any other, and its process never takes its parent's place."""
+    capture = one(tmp_path, start=start, runtime="ClosesItsStreams", policy="never", **CONTROL)
+    assert verdict(capture) == ("protected", ("no_recovery",))
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_harness_that_breaks_is_not_seen_by_the_runtime(tmp_path: Path, start: str) -> None:
+    """An event that cannot be written ends the phase; it is no failure of the operation."""
+    capture = one(tmp_path, start=start, runtime="Unwritable", **CONTROL)
+    assert verdict(capture)[0] == "unknown"
+    assert "phase_crashed" in verdict(capture)[1]
+
+
+def test_evidence_that_cannot_be_a_fact_is_damage(tmp_path: Path) -> None:
+    """A clock in the evidence would make every run differ from every other."""
+    capture = one(tmp_path, runtime="Floating", **CONTROL)
+    assert verdict(capture) == ("unknown", ("observation_damaged",))
+    assert "RuntimeUnusable" in " ".join(capture.measurement.observations[0].damage)
 
 
 @pytest.mark.parametrize("start", ["fork", "spawn"])
@@ -285,7 +466,7 @@ def test_every_kind_of_fault_fires_at_every_point_that_the_reference_declares(
     """Seventeen combinations, each with its proof."""
     cells = tuple(
         Cell(point=point, fault=fault, policy="never")
-        for point, kinds in plans._loaded(Cell(**CONTROL).runtime).points.items()
+        for point, kinds in load(Cell(**CONTROL).runtime).points.items()
         for fault in sorted(kinds)
     )
     assert len(cells) == 7 * 2 + 3
@@ -393,6 +574,53 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_written(
     with pytest.raises(error):
         runs.run("article", tmp_path / "article", **arguments)
     assert not (tmp_path / "article").exists()
+
+
+def test_a_run_is_not_set_aside_while_it_is_writing(tmp_path: Path) -> None:
+    """Its folder stays where it is, and it goes on."""
+
+    def again(done: int, total: int) -> None:
+        if done == 2:
+            with pytest.raises(PlanError, match="Another run is writing"):
+                runs.run("article", tmp_path / "article", again=True)
+
+    assert check(runs.run("article", tmp_path / "article", progress=again).folder).sound
+    assert [p.name for p in tmp_path.iterdir()] == ["article"]
+
+
+def test_a_folder_that_was_moved_under_a_run_is_not_sealed(tmp_path: Path) -> None:
+    """Nobody's captures are sealed as somebody else's."""
+
+    def move(done: int, total: int) -> None:
+        if done == 2:
+            (tmp_path / "article").rename(tmp_path / "moved")
+            runs.run("article", tmp_path / "article")
+
+    with pytest.raises(EvidenceError, match="moved or replaced"):
+        runs.run("article", tmp_path / "article", progress=move)
+    assert check(tmp_path / "article").sound
+    runs.run("article", tmp_path / "moved")
+    assert check(tmp_path / "moved").sound
+
+
+def test_complete_evidence_that_was_changed_is_not_shown_as_it_is(tmp_path: Path) -> None:
+    """A run that has nothing to do looks whether what it returns is what was sealed."""
+    folder = runs.run("article", tmp_path / "article").folder
+    with open(folder / store.CAPTURES, "ab") as file:
+        file.write(b"\n")
+    with pytest.raises(EvidenceError, match="changed after it was sealed"):
+        runs.run("article", folder)
+
+
+def test_the_current_directory_can_be_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands beside it is named after it."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    runs.run("article", ".", keep=True)
+    assert (tmp_path / "here.cells").is_dir()
+    assert check(Path(".")).sound
 
 
 def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:

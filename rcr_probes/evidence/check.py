@@ -111,6 +111,7 @@ def _examine(folder: Path, captured: list[str]) -> Iterator[Finding]:
         yield from _planned(plan)
     if environment is not None:
         yield from _format(ENVIRONMENT, environment.get("schema"))
+        yield from _environment(environment)
     if _regular(folder / CAPTURES):
         yield from _captures(folder, plan, captured)
     if manifest is not None:
@@ -171,6 +172,20 @@ def _planned(plan: Plan) -> Iterator[Finding]:
 def _format(name: str, schema: object) -> Iterator[Finding]:
     if type(schema) is not int or schema != store.SCHEMA:  # true is not 1 here
         yield Finding(name, f"is of format {schema!r}; this version checks {store.SCHEMA}.")
+
+
+def _environment(found: dict[str, Json]) -> Iterator[Finding]:
+    """Exactly what a run writes, so that nothing else is sealed with it; the words may differ."""
+    written = store.environment()
+    if found.keys() != written.keys():
+        names = ", ".join(sorted(map(_plain, found.keys() ^ written.keys())))
+        yield Finding(ENVIRONMENT, f"lacks a key that a run writes, or has one more: {names}.")
+    for name in found.keys() & written.keys() - {"schema"}:
+        value, several = found[name], isinstance(written[name], dict)
+        if isinstance(value, dict) != several:
+            yield Finding(ENVIRONMENT, f"its {name} is no {'map of texts' if several else 'text'}.")
+        elif not all(isinstance(word, str) for word in (value.values() if several else [value])):
+            yield Finding(ENVIRONMENT, f"its {name} holds what is no text.")
 
 
 def _captures(folder: Path, plan: Plan | None, captured: list[str]) -> Iterator[Finding]:

@@ -6,7 +6,6 @@ Both are taken at their word: ``check`` is what doubts them.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,17 +14,30 @@ from typing import Literal
 
 from msgspec import to_builtins
 
-from rcr_probes.evidence import rows, store
-from rcr_probes.evidence.consistency import measured_here
-from rcr_probes.evidence.rows import COLUMNS, Row, Value
-from rcr_probes.model import MATCHED, Capture, canonical_json
+from rcr_probes.evidence import rows
+from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, Row, Value
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import MATCHED, Capture, Effect, Json, Observation, canonical_json
 
 Side = Literal["ours", "theirs"]
 
-# Rows match on these where both give them, and on the runtime where both were measured.
+# Rows match on these where both give them; and on what was run, where both were measured or both
+# published, because a publication has its own name for what we measure.
 MATCHING = (*MATCHED, "witness", "recovery_fault", "recoverers", "seed", "repeat")
 RUNTIME = ("runtime", "variant")
 COMPARED = tuple(c for c in COLUMNS if c not in (*MATCHING, *RUNTIME, "cell", "source", "start"))
+# Between two published rows, what they give besides. Where neither gives events, or both do, their
+# effects are named alike: a row without events has its effects numbered by us.
+TOLD = (
+    PUBLISHED_VERDICT,
+    "events",
+    *(
+        f"{what}_after_{phase}"
+        for phase in ("fault", "recovery")
+        for what in ("execution", "evidence")
+    ),
+)
+NAMED = ("named_effects_after_fault", "named_effects_after_recovery")
 FACTS = "facts"  # the column of a difference that no other column shows
 
 
@@ -87,15 +99,15 @@ class Comparison:
         return not self.differences and self.values > 0
 
 
-def compare(ours: str | os.PathLike[str], theirs: str | os.PathLike[str]) -> Comparison:
+def compare(ours: Evidence, theirs: Evidence) -> Comparison:
     """Compare two sealed evidence folders.
 
-    Rows match on point, fault, dedupe, digest and policy, and on what else both have. Null in a row
-    that others published is "not published" and never differs; in a measured row it is a value.
+    Rows match on point, fault, dedupe, digest and policy, and on what else both have; on runtime
+    and variant where both were measured or both published. Null in a row that others published is
+    "not published" and never differs; in a measured row it is a value.
 
     Raises:
-        NotEvidence: one of them is no evidence.
-        EvidenceError: one of them cannot be read.
+        EvidenceError: a capture of one of them cannot be read, or some are missing.
     """
     mine, yours = _lines(ours), _lines(theirs)
     pairs = [_compared(our, their) for our, their in _matching(mine, yours)]
@@ -103,15 +115,15 @@ def compare(ours: str | os.PathLike[str], theirs: str | os.PathLike[str]) -> Com
     matched = {id(line) for pair in pairs for line in (pair.ours, pair.theirs)}
     sides: tuple[Side, Side] = ("ours", "theirs")
     return Comparison(
-        ours=Path(ours),
-        theirs=Path(theirs),
+        ours=ours.folder,
+        theirs=theirs.folder,
         pairs=len(pairs),
         values=sum(pair.values for pair in pairs),
         differences=tuple(found for pair in pairs for found in pair.differences),
         not_given=tuple(
             NotGiven(column, side, absent[column, side])
             for side in sides
-            for column in COMPARED
+            for column in (*COMPARED, *TOLD, *NAMED)
             if (column, side) in absent
         ),
         only_ours=tuple(line.cell for line in mine if id(line) not in matched),
@@ -183,19 +195,46 @@ class _Pair:
     absent: tuple[tuple[str, Side], ...]
 
 
-def _lines(folder: str | os.PathLike[str]) -> list[_Line]:
-    return [_line(capture) for capture in store.read(folder).captures()]
+def _lines(evidence: Evidence) -> list[_Line]:
+    return [_line(capture) for capture in evidence.captures()]
 
 
 def _line(capture: Capture) -> _Line:
-    measured = measured_here(capture.measurement)
-    parts = _parts(capture) if measured else {}
-    return _Line(capture.cell.id, rows.row(capture), measured, parts)
+    row, cell = rows.row(capture), capture.cell.id
+    if capture.measurement.published:
+        return _Line(cell, {**row, **_told(capture)}, False, {})
+    return _Line(cell, row, True, _parts(capture))
+
+
+def _told(capture: Capture) -> Row:
+    """What a published row gives besides the columns, as text; null where it does not."""
+    measured = capture.measurement
+    events = to_builtins(measured.events)
+    return {
+        PUBLISHED_VERDICT: measured.published_verdict,
+        "events": f"{len(events)}, sha256:{_sha256(events)}" if events else None,
+        **_told_after("fault", measured.after("fault")),
+        **_told_after("recovery", measured.after("recover")),
+    }
+
+
+def _told_after(phase: str, observed: Observation | None) -> Row:
+    recorded, effects = (observed.recorded, observed.effects) if observed else (None, None)
+    return {
+        f"execution_after_{phase}": recorded.execution if recorded else None,
+        f"evidence_after_{phase}": _text(recorded.evidence if recorded else None),
+        f"named_effects_after_{phase}": _text(effects),
+    }
+
+
+def _text(value: tuple[Mapping[str, Json], ...] | tuple[Effect, ...] | None) -> str | None:
+    return None if value is None else canonical_json(to_builtins(value)).decode()
 
 
 def _parts(capture: Capture) -> dict[str, str]:
     measured = capture.measurement
     parts = {
+        PUBLISHED_VERDICT: measured.published_verdict,
         "approved": measured.approved,
         "says": measured.says,
         "events": measured.events,
@@ -203,10 +242,11 @@ def _parts(capture: Capture) -> dict[str, str]:
         "forced": measured.forced,
         "judgement": capture.judgement,
     }
-    return {
-        name: hashlib.sha256(canonical_json(to_builtins(part))).hexdigest()
-        for name, part in parts.items()
-    }
+    return {name: _sha256(to_builtins(part)) for name, part in parts.items()}
+
+
+def _sha256(value: Json) -> str:
+    return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def _matching(ours: list[_Line], theirs: list[_Line]) -> Iterator[tuple[_Line, _Line]]:
@@ -229,22 +269,31 @@ def _matching(ours: list[_Line], theirs: list[_Line]) -> Iterator[tuple[_Line, _
             tried = [*equal[our.key()], *open_ones[_place(our)]]
         else:
             tried = every[_place(our)]
-        yield from ((our, their) for their in tried if _fit(our.row, their.row))
+        yield from ((our, their) for their in tried if _fit(our, their))
 
 
 def _place(line: _Line) -> tuple[Value, Value]:
     return line.row["point"], line.row["fault"]
 
 
-def _fit(our: Row, their: Row) -> bool:
-    return all(our[c] == their[c] or our[c] is None or their[c] is None for c in MATCHING)
+def _fit(ours: _Line, theirs: _Line) -> bool:
+    alike = (*MATCHING, *RUNTIME) if ours.measured == theirs.measured else MATCHING
+    our, their = ours.row, theirs.row
+    return all(our[c] == their[c] or our[c] is None or their[c] is None for c in alike)
+
+
+def _columns(ours: _Line, theirs: _Line) -> tuple[str, ...]:
+    if ours.measured or theirs.measured:
+        return COMPARED
+    alike = (ours.row["events"] is None) == (theirs.row["events"] is None)
+    return (*COMPARED, *TOLD, *(NAMED if alike else ()))
 
 
 def _compared(ours: _Line, theirs: _Line) -> _Pair:
     values = 0
     differences: list[Difference] = []
     absent: list[tuple[str, Side]] = []
-    for column in COMPARED:
+    for column in _columns(ours, theirs):
         our, their = ours.row[column], theirs.row[column]
         if our is None and not ours.measured:
             if their is not None:

@@ -14,13 +14,14 @@ def derive(measured: Measurement) -> Judgement:
     Pure: the same measurement gives the same judgement, on the day of the run and in a check years
     later. A row that was published by others lacks what is needed, and is not judged.
     """
-    if measured.forced is None:
+    if measured.published:
         return Judgement()
     first, last = measured.observations
     facts = eligibility.known(measured.cell, measured.approved, first)
     decision = eligibility.decide(facts)
     fired = judge.fired(measured)
-    truth = judge.truth(measured.approved, first, measured.forced)
+    forced = measured.forced
+    truth = judge.truth(measured.approved, first, forced) if forced else None
     verdict = judge.verdict(measured, fired, truth)
     called = (last.calls or 0) > (first.calls or 0)
     if called and not eligibility.may_call(decision) and verdict.verdict != "unknown":

@@ -138,7 +138,7 @@ def _fault_location(commit: str, name: str, row: Mapping[str, Json]) -> Capture:
     if name == "P0":
         plain = typed(row, _Unfaulted, PROBES)
         cell = published_cell(commit, FAULT_LOCATIONS, POINTS[name], policy="again")
-        last = observed("recovery", plain.status, plain.effects, error=plain.retry_code)
+        last = observed("recover", plain.status, plain.effects, error=plain.retry_code)
         return published_capture(cell, source, (last,), verdict=plain.verdict)
     if name != "P3":
         faulted = typed(row, _Faulted, PROBES)
@@ -150,5 +150,5 @@ def _fault_location(commit: str, name: str, row: Mapping[str, Json]) -> Capture:
     first = observed(
         "fault", both.status, both.effects, error=both.error_code, evidence=both.evidence
     )
-    last = observed("recovery", both.final_status, both.final_effects)
+    last = observed("recover", both.final_status, both.final_effects)
     return published_capture(cell, source, (first, last), verdict=both.verdict)

@@ -124,7 +124,7 @@ def _restarted(commit: str, variant: _Variant) -> Capture:
         f"{RESEARCH} {RESTARTS} {variant.variant}",
         (
             _observation("fault", cut, failed, variant.before_retry),
-            _observation("recovery", len(events), resumed, variant.after_retry),
+            _observation("recover", len(events), resumed, variant.after_retry),
         ),
         events=events,
         operation_key=next(
@@ -135,7 +135,7 @@ def _restarted(commit: str, variant: _Variant) -> Capture:
 
 
 def _observation(
-    after: Literal["fault", "recovery"], cut: int, stage: _Stage, figures: _Figures
+    after: Literal["fault", "recover"], cut: int, stage: _Stage, figures: _Figures
 ) -> Observation:
     approval = stage.approval
     return Observation(

@@ -54,7 +54,7 @@ def row(capture: Capture) -> Row:
     """
     measured, judged = capture.measurement, capture.judgement
     cell = measured.cell
-    first, last = measured.after("fault"), measured.after("recovery")
+    first, last = measured.after("fault"), measured.after("recover")
     facts, truth, verdict = judged.facts, judged.truth, judged.verdict
     made: Row = {
         "cell": cell.id,

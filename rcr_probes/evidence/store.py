@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import IO, Self, TypeVar
 
 import msgspec
 
@@ -24,11 +25,7 @@ PLAN = "plan.json"
 CAPTURES = "captures.jsonl"
 ENVIRONMENT = "environment.json"
 MANIFEST = "manifest.json"
-LISTED = (
-    CAPTURES,
-    ENVIRONMENT,
-    PLAN,
-)  # what the manifest of our own evidence lists: all but itself
+LISTED = (CAPTURES, ENVIRONMENT, PLAN)  # by the manifest: all but itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +47,52 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A sealed folder: every capture that a plan promised."""
+    """A sealed folder: every capture that a plan promised.
+
+    Attributes:
+        folder: where it stands.
+        plan: what was promised.
+        manifest: what the folder holds.
+        remembered: the captures, where they are in memory and the folder may be gone.
+    """
 
     folder: Path
     plan: Plan
     manifest: Manifest
+    remembered: tuple[Capture, ...] | None = field(default=None, repr=False)
 
     def captures(self) -> Iterator[Capture]:
         """Every capture, in the order of the plan.
 
         Raises:
-            EvidenceError: the file cannot be read, or a line of it is no capture.
+            EvidenceError: the file cannot be read, a line of it is no capture, or the captures are
+                not those that the plan promises: what is left of them would say too much.
         """
+        number = 0
+        for number, capture in enumerate(self._read(), 1):
+            if self.plan.cells[number - 1 : number] != (capture.cell,):
+                raise self._unpromised(f"holds {capture.cell.id} as capture {number}")
+            yield capture
+        if number != len(self.plan.cells):
+            raise self._unpromised(f"ends after {number} captures")
+
+    def _read(self) -> Iterator[Capture]:
+        if self.remembered is not None:
+            yield from self.remembered
+            return
         try:
             with open(self.folder / CAPTURES, "rb") as file:
                 for number, line in enumerate(file, 1):
                     yield seal.decode(line, f"{CAPTURES}:{number}")
         except OSError as error:
             raise _unreadable(CAPTURES, error) from error
+
+    def _unpromised(self, found: str) -> EvidenceError:
+        return EvidenceError(
+            CAPTURES,
+            f"{found}, which is not what the plan promises.",
+            f"See what is wrong with: rcr check {self.folder}",
+        )
 
     def capture(self, cell: str) -> Capture:
         """The capture of the cell with this id.
@@ -109,7 +134,12 @@ def read(folder: str | os.PathLike[str]) -> Evidence:
             f"is of format {manifest.schema}; this version reads format {SCHEMA}.",
             "Read it with the version of rcr-probes that made it.",
         )
-    return Evidence(place, read_plan(place), manifest)
+    plan = read_plan(place)
+    if len(set(plan.cells)) != len(plan.cells):
+        raise EvidenceError(
+            PLAN, "holds a cell twice.", f"See what is wrong with: rcr check {place}"
+        )
+    return Evidence(place, plan, manifest)
 
 
 def read_plan(folder: Path) -> Plan:
@@ -150,17 +180,14 @@ class Writer:
         """Open the folder, and hold it.
 
         Raises:
-            PlanError: the folder holds another plan, is sealed already, or is being written.
+            PlanError: the folder holds another plan, is sealed already, is being written, or was
+                begun under other versions than these.
             OSError: it cannot be written.
         """
         self._folder = Path(folder)
         self._plan = plan
         self._folder.mkdir(parents=True, exist_ok=True)
-        if (self._folder / MANIFEST).exists():
-            raise PlanError(
-                f"{folder} holds sealed evidence already.",
-                "Name another folder with --into, or move this one away.",
-            )
+        self._refuse_sealed()
         if (self._folder / PLAN).exists():
             if read_plan(self._folder) != plan:
                 raise PlanError(f"{folder} holds another plan.", "Name another folder with --into.")
@@ -170,18 +197,31 @@ class Writer:
             )
         self._file = open(self._folder / CAPTURES, "ab")  # noqa: SIM115 (closed by __exit__)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._file.close()
-            raise PlanError(
-                f"Another run is writing to {folder}.", "Wait for its end, or use another --into."
-            ) from error
-        try:
+            _hold(self._file, self._folder)
+            self._refuse_sealed()  # it may have been sealed while we waited for the lock
             _write_json(self._folder / PLAN, plan)
+            self._keep_environment()
             self.done = self._resume()
         except BaseException:
             self._file.close()
             raise
+
+    def _refuse_sealed(self) -> None:
+        if (self._folder / MANIFEST).exists():
+            raise PlanError(
+                f"{self._folder} holds sealed evidence already.",
+                "Name another folder with --into, or move this one away.",
+            )
+
+    def _keep_environment(self) -> None:
+        """What the run depends on is written when it begins, and holds for every capture."""
+        path, now = self._folder / ENVIRONMENT, environment()
+        if path.exists() and _decoded(self._folder, ENVIRONMENT, dict[str, Json]) != now:
+            raise PlanError(
+                f"{self._folder} was begun under other versions than are installed now.",
+                "Run anew with --again; what it holds is kept aside.",
+            )
+        _write_json(path, now)
 
     def _just_begun(self) -> bool:
         """Whether it holds no more than a run leaves that was killed at its very start."""
@@ -194,10 +234,15 @@ class Writer:
         data = path.read_bytes()
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
-            aside = self._folder.with_name(self._folder.name + ".torn")
-            aside.write_bytes(data[whole:])
+            _free(beside(self._folder, ".torn")).write_bytes(data[whole:])
             self._file.truncate(whole)
-        lines = data[:whole].splitlines()
+        lines = data[:whole].split(b"\n")[:-1]
+        if len(lines) > len(self._plan.cells):
+            raise EvidenceError(
+                CAPTURES,
+                f"holds {len(lines)} captures, but the plan has {len(self._plan.cells)} cells.",
+                "Move the folder away and run again.",
+            )
         for number, (line, cell) in enumerate(zip(lines, self._plan.cells, strict=False), 1):
             found = seal.decode(line, f"{CAPTURES}:{number}").cell
             if found != cell:
@@ -228,7 +273,12 @@ class Writer:
             )
         self._file.flush()
         os.fsync(self._file.fileno())
-        _write_json(self._folder / ENVIRONMENT, environment())
+        if not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._folder / CAPTURES)):
+            raise EvidenceError(
+                CAPTURES,
+                "is not the file that this run wrote: the folder was moved or replaced.",
+                "What was measured went with it; move it back, and run the plan again to resume.",
+            )
         write_manifest(self._folder, self._plan)
         return read(self._folder)
 
@@ -242,6 +292,68 @@ class Writer:
         trace: TracebackType | None,
     ) -> None:
         self._file.close()
+
+
+def read_whole(folder: str | os.PathLike[str]) -> Evidence:
+    """Open sealed evidence whose captures are still those that were sealed.
+
+    Raises:
+        NotEvidence, EvidenceError: as ``read``; or the captures were changed.
+    """
+    evidence = read(folder)
+    if sha256(evidence.folder / CAPTURES) != evidence.manifest.files.get(CAPTURES):
+        raise EvidenceError(
+            CAPTURES,
+            "was changed after it was sealed.",
+            "See rcr check; to measure anew and keep it aside: --again",
+        )
+    return evidence
+
+
+def set_aside(folder: Path) -> None:
+    """Move a folder of a run to ``.previous`` beside it, or ``.previous-2`` where that is taken.
+
+    An empty folder holds nothing that could be lost, and stays.
+
+    Raises:
+        PlanError: it is no folder of a run, or a run is writing to it.
+        OSError: it cannot be moved.
+    """
+    if not any(folder.iterdir()):
+        return
+    if not (folder / PLAN).exists():
+        raise PlanError(
+            f"{folder} is not empty and holds no plan.", "Name another folder with --into."
+        )
+    with open(folder / CAPTURES, "ab") as captures:
+        _hold(captures, folder)
+        os.rename(os.path.abspath(folder), _free(beside(folder, ".previous")))
+
+
+def beside(folder: Path, suffix: str) -> Path:
+    """The path beside a folder that has its name and this suffix."""
+    whole = Path(os.path.abspath(folder))
+    return whole.with_name(whole.name + suffix)
+
+
+def _free(path: Path) -> Path:
+    """This path, or the first of its name with a number that is not taken: nothing is lost."""
+    others = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(p for p in itertools.chain([path], others) if not p.exists())
+
+
+def _hold(captures: IO[bytes], folder: Path) -> None:
+    """Lock the captures against every other run.
+
+    Raises:
+        PlanError: another run holds them.
+    """
+    try:
+        fcntl.flock(captures, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise PlanError(
+            f"Another run is writing to {folder}.", "Wait for its end, or use another --into."
+        ) from error
 
 
 def write_manifest(folder: Path, plan: Plan) -> None:

@@ -88,7 +88,7 @@ def published_capture(
 
 
 def observed(
-    after: Literal["fault", "recovery"],
+    after: Literal["fault", "recover"],
     status: str,
     effects: int,
     *,

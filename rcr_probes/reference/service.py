@@ -22,9 +22,9 @@ from rcr_probes.model import Json
 from rcr_probes.reference import audit
 from rcr_probes.reference.digest import request_digest, without_session
 from rcr_probes.reference.errors import ApprovalError, Code
+from rcr_probes.reference.lapse import lapsed, usable
 from rcr_probes.reference.locks import Lock
 from rcr_probes.reference.records import NOT_STARTED, Execution, Record, Records, Requester, Status
-from rcr_probes.reference.settle import unsettled, usable
 
 APPROVALS = "approvals"
 AUDIT = "audit.jsonl"
@@ -167,7 +167,7 @@ class ApprovalService:
         """
         digest = request_digest(request)  # a request that is not JSON is refused before all else
         with self._lock(approval_id):
-            record = self._settled(approval_id)
+            record = self._current(approval_id)
             if record.consumed:
                 raise _refused("APPROVAL_ALREADY_CONSUMED", record, "was executed before")
             if record.status == "pending_approval":
@@ -201,7 +201,7 @@ class ApprovalService:
         """
         digest = request_digest(request)
         with self._lock(approval_id):
-            record = self._settled(approval_id)
+            record = self._current(approval_id)
             if record.requester != "user":
                 raise _refused("PRE_APPROVAL_REQUIRED", record, "was asked for by an agent")
             if record.status == "succeeded":
@@ -220,16 +220,16 @@ class ApprovalService:
         past its review time ``expired``; that is persisted and audited first.
         """
         record = self.records.read(approval_id)
-        if unsettled(record, self._now()) is None:
+        if lapsed(record, self._now()) is None:
             return record
         with self._lock(approval_id):
-            return self._settled(approval_id)
+            return self._current(approval_id)
 
     def list(self) -> tuple[Record, ...]:
         """Every approval as it stands now (see ``get``), the oldest first.
 
-        One that is damaged, or that cannot be settled because its lock is taken, raises: a list
-        without it would say that there is no such approval.
+        One that is damaged, or that has lapsed while its lock is taken, raises: a list without it
+        would say that there is no such approval.
         """
         return tuple(self.get(record.id) for record in self.records.all())
 
@@ -262,14 +262,14 @@ class ApprovalService:
         )
         audit.append(self.audit_path, line, point)
 
-    def _settled(self, approval_id: str) -> Record:
+    def _current(self, approval_id: str) -> Record:
         """The record, once what time and death have done to it is persisted and audited."""
         record = self.records.read(approval_id)
-        turned = unsettled(record, self._now())
+        turned = lapsed(record, self._now())
         return record if turned is None else self._commit(turned, turned.status)
 
     def _pending(self, approval_id: str) -> Record:
-        record = self._settled(approval_id)
+        record = self._current(approval_id)
         if record.status != "pending_approval":
             raise _refused("APPROVAL_NOT_PENDING", record, "waits for no review")
         return record

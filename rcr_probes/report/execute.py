@@ -22,8 +22,9 @@ def run_notebooks(
 ) -> list[Path]:
     """Execute the notebooks and write them, with their outputs, into a folder.
 
-    Everything is checked before the first kernel starts. A parameter goes to the notebooks that
-    have it. Without parameters the notebooks' own folder can be written: that is how they are made.
+    Names and values are checked before the first kernel starts; whether they leave a cell, each
+    notebook finds when it measures. A parameter goes to the notebooks that have it. Without
+    parameters the notebooks' own folder can be written: that is how they are made.
 
     Args:
         into: the folder; it is made where there is none.

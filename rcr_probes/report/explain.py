@@ -87,7 +87,7 @@ def _event(event: Event, lang: str) -> str:
     if phase in ("fault", "recover"):
         phase = text(f"explain.{phase}", lang)
     lane = text(f"explain.lane_{event.lane}", lang)
-    return f"{event.seq:>3}  {_padded(phase, 8)}  {_padded(lane, 6)}  {_happened(event, lang)}"
+    return f"{event.seq:>3}  {_padded(phase, 11)}  {_padded(lane, 6)}  {_happened(event, lang)}"
 
 
 def _happened(event: Event, lang: str) -> str:
@@ -119,7 +119,7 @@ def _happened(event: Event, lang: str) -> str:
 
 
 def _observed(observed: Observation, lang: str) -> Iterator[str]:
-    name = "never" if observed.after == "recovery" and observed.ended is None else observed.after
+    name = "never" if observed.after == "recover" and observed.ended is None else observed.after
     if observed.settled is None:  # published by others: how its phases ended is not known
         name = observed.after
     seen = text(
@@ -191,7 +191,7 @@ def _verdict(capture: Capture, lang: str) -> Iterator[str]:
         return
     named = text(f"verdict.{verdict.verdict}", lang)
     yield named if named == verdict.verdict else f"{verdict.verdict} · {named}"
-    last, approved = capture.measurement.after("recovery"), capture.measurement.approved
+    last, approved = capture.measurement.after("recover"), capture.measurement.approved
     effects = len(last.effects or ()) if last else 0
     yield text(f"because.{verdict.verdict}", lang, effects=effects, approved=approved.effects)
     yield from _reasons(verdict.reasons, lang)

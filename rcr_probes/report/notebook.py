@@ -6,8 +6,8 @@ import base64
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +20,13 @@ from rcr_probes.errors import EvidenceError, PlanError
 from rcr_probes.evidence import store
 from rcr_probes.evidence.compare import compare
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import NONE, Capture, Plan
+from rcr_probes.model import NONE, Plan
 from rcr_probes.report import tables
 from rcr_probes.report.parameters import checked
 from rcr_probes.report.texts import text
 from rcr_probes.run import run
 
 PUBLISHED = Path(rcr_probes.__file__).parents[1] / "evidence" / "rcr-20260831"
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered(Evidence):
-    """Evidence that is in memory, its folder gone: a notebook leaves nothing behind."""
-
-    remembered: tuple[Capture, ...]
-
-    def captures(self) -> Iterator[Capture]:
-        """Every capture, in the order of the plan."""
-        return iter(self.remembered)
 
 
 def measured(
@@ -48,6 +37,8 @@ def measured(
     start: str = "fork",
 ) -> Evidence:
     """Run the chosen cells of shipped plans, now and here.
+
+    The captures are kept in memory, and the folder is removed: a notebook leaves nothing behind.
 
     Args:
         names: of the plans; a cell that several of them have is run once.
@@ -64,8 +55,7 @@ def measured(
     plan = selected(*names, points=points, dedupe=dedupe, digests=digests)
     with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
         evidence = run(plan, Path(scratch, "evidence"), start=start)
-        captures = tuple(evidence.captures())
-        return Remembered(evidence.folder, evidence.plan, evidence.manifest, captures)
+        return replace(evidence, remembered=tuple(evidence.captures()))
 
 
 def selected(*names: str, **chosen: Sequence[str] | None) -> Plan:
@@ -171,13 +161,9 @@ def draw(evidence: Evidence, lang: str) -> None:
 
 def beside_published(evidence: Evidence, lang: str) -> None:
     """Display the published figures, and how what was measured here compares with them."""
-    show(tables.restart, store.read(PUBLISHED), lang)
-    with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
-        with store.Writer(Path(scratch, "evidence"), evidence.plan) as writer:
-            for capture in evidence.captures():
-                writer.append(capture)
-            folder = writer.seal().folder
-        found = compare(folder, PUBLISHED)
+    published = store.read(PUBLISHED)
+    show(tables.restart, published, lang)
+    found = compare(evidence, published)
     absent = [one for one in found.not_given if one.side == "theirs" and one.pairs == found.pairs]
     values = {
         "pairs": found.pairs,

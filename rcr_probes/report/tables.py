@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import pandas as pd
 
@@ -59,6 +60,9 @@ def tidy(evidence: Evidence) -> pd.DataFrame:
     Returns:
         Shape (captures, len(COLUMNS)), and one column more where rows were published by others.
         Every dtype is nullable (string, Int64, boolean); ``<NA>`` is not known or not published.
+
+    Raises:
+        EvidenceError: the captures cannot be read, or are not those of the plan.
     """
     made = rows(evidence.captures())
     published = any(PUBLISHED_VERDICT in row for row in made)
@@ -140,8 +144,10 @@ def retained(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     found = _executors(evidence, lang)
     captures = list(evidence.captures())
     measured = [captures[position].measurement for position in found.index]
-    for phase in ("fault", "recovery"):
-        held = [_held(one.after(phase), lang) for one in measured]
+    phases: tuple[tuple[Literal["fault", "recover"], str], ...]
+    phases = (("fault", "fault"), ("recover", "recovery"))
+    for verb, phase in phases:
+        held = [_held(one.after(verb), lang) for one in measured]
         found[f"evidence_after_{phase}"] = pd.Series(held, found.index, dtype="string")
     shown = [f"{what}_after_{phase}" for phase in _PHASES for what in ("state", "evidence")]
     return _view(found, ["executor"], shown, lang)

@@ -33,6 +33,7 @@ ACTED_ON: tuple[VerdictName, ...] = (
     "lost_effect",
     "blocked",
     "state_effect_split",
+    "held",
     "unknown",
 )
 _UNBOUNDED = 100_000  # columns: what is piped is never wrapped or cut
@@ -94,9 +95,14 @@ def print_markdown(drawn: list[Drawn]) -> None:
     for place, one in enumerate(drawn):
         title = f"**{one.title}**\n"
         print(f"\n{title}" if place else title)
-        rule = ["---:" if number else "---" for number in one.columns.values()]
-        for line in (list(one.columns), rule, *one.rows):
-            print("|", " | ".join(value.replace("|", "\\|") for value in line), "|")
+        print(markdown(one))
+
+
+def markdown(one: Drawn) -> str:
+    """A table in GitHub's Markdown, without its title; numbers stand to the right."""
+    rule = ["---:" if number else "---" for number in one.columns.values()]
+    lines = [[v.replace("|", "\\|") for v in line] for line in (one.columns, rule, *one.rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def print_csv(rows: list[Row]) -> None:
@@ -179,7 +185,7 @@ def _article(evidence: Evidence, lang: str, *, whole: bool = True) -> list[Drawn
 
 def _verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
     matrix = tables.verdicts(evidence, lang)
-    named = matrix.rename(columns=lambda policy: f"{matrix.columns.name}: {policy}")
+    named = matrix.rename(columns=lambda policy: text("table.policy", lang, policy=policy))
     return [_drawn(text("table.verdicts", lang), named.reset_index())]
 
 

@@ -35,15 +35,21 @@ CONTROL = Cell(point="none", fault="none", policy="again")
 P3 = Cell(point="completion_audit", fault="audit_is_directory", policy="resume")
 LEFT = Cell(point="completion_audit", fault="audit_is_directory", policy="never")
 
+
+def _state(phase: str, status: str) -> Step:
+    return (phase, "state", {"status": status, "execution": None, "evidence": []})
+
+
 ACTED: list[Step] = [
-    ("fault", "state", {"status": "approved"}),
+    _state("fault", "approved"),
     ("fault", "call", {"operation_key": "operation-0"}),
     ("fault", "effect", {"effect_id": "E1", "operation_key": "operation-0", "target": "marker-0"}),
-    ("fault", "state", {"status": "succeeded"}),
+    _state("fault", "succeeded"),
 ]
 STRUCK: list[Step] = [
+    ("fault", "point", {"point": "completion_audit"}),
     ("fault", "fault", {"point": "completion_audit", "fault": "audit_is_directory"}),
-    ("fault", "state", {"status": "failed"}),
+    _state("fault", "failed"),
     ("fault", "return", {"error": "EISDIR"}),
 ]
 RESUMED: list[Step] = [
@@ -53,7 +59,7 @@ RESUMED: list[Step] = [
         "effect",
         {"effect_id": "E2", "operation_key": "operation-0", "target": "marker-0"},
     ),
-    ("recover", "state", {"status": "succeeded"}),
+    _state("recover", "succeeded"),
     ("recover", "return", {"error": "none"}),
 ]
 STEPS: Mapping[Cell, list[Step]] = {
@@ -79,7 +85,7 @@ def capture(cell: Cell, pid: int = 100) -> Capture:
         observations=(_observed(cell, "fault"), _observed(cell, "recover")),
         forced=Forced(_effects(2), "none"),
     )
-    verbs = ["fault", "call", *(["recover"] if cell.policy != "never" else [])]
+    verbs = ["fault", "force", *(["recover"] if cell.policy != "never" else [])]
     circumstances = Circumstances(
         start="fork",
         parent=pid,
@@ -94,7 +100,7 @@ def _observed(cell: Cell, verb: str) -> Observation:
     status = [value["status"] for _, lane, value in steps if lane == "state"][-1]
     errors = [value["error"] for phase, lane, value in steps if (phase, lane) == (verb, "return")]
     return Observation(
-        after="fault" if verb == "fault" else "recovery",
+        after="fault" if verb == "fault" else "recover",
         events=len(steps),
         recorded=Recorded(status, approved_digest="sha256:a", current_digest="sha256:a"),
         effects=_effects(sum(lane == "effect" for _, lane, _ in steps)),

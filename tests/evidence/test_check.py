@@ -257,6 +257,36 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
         ENVIRONMENT,
         "format True",
     ),
+    "key more in the environment": (
+        refitted(rewrite(ENVIRONMENT, lambda e: e.update(host="mine"))),
+        ENVIRONMENT,
+        "one more: host",
+    ),
+    "key less in the environment": (
+        refitted(rewrite(ENVIRONMENT, lambda e: e.pop("machine"))),
+        ENVIRONMENT,
+        "lacks a key that a run writes, or has one more: machine",
+    ),
+    "no text in the environment": (
+        refitted(rewrite(ENVIRONMENT, lambda e: e.update(python=3))),
+        ENVIRONMENT,
+        "its python holds what is no text",
+    ),
+    "map for text in the environment": (
+        refitted(rewrite(ENVIRONMENT, lambda e: e.update(system={}))),
+        ENVIRONMENT,
+        "its system is no text",
+    ),
+    "text for map in the environment": (
+        refitted(rewrite(ENVIRONMENT, lambda e: e.update(packages="all"))),
+        ENVIRONMENT,
+        "its packages is no map of texts",
+    ),
+    "no version in the environment": (
+        refitted(rewrite(ENVIRONMENT, lambda e: e["packages"].update(msgspec=None))),
+        ENVIRONMENT,
+        "its packages holds what is no text",
+    ),
     "key more in the manifest": (
         rewrite(MANIFEST, lambda m: m.update(more=1)),
         MANIFEST,
@@ -270,7 +300,7 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
         "says more",
     ),
     "key twice in an event": (
-        replaced(b'{"status":"approved"}', b'{"status":"failed","status":"approved"}'),
+        replaced(b'{"status":"approved",', b'{"status":"failed","status":"approved",'),
         P3_LINE,
         "says more",
     ),
@@ -280,24 +310,24 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     "too deep": (nested, "captures.jsonl:2", "no capture"),
     # what no run writes
     "recovery in the process of the fault": (
-        circumstance(pids={"fault": 201, "call": 202, "recover": 201}),
+        circumstance(pids={"fault": 201, "force": 202, "recover": 201}),
         P3_LINE,
         "the same pid",
     ),
     "phase in the parent": (
-        circumstance(pids={"fault": 200, "call": 202, "recover": 203}),
+        circumstance(pids={"fault": 200, "force": 202, "recover": 203}),
         P3_LINE,
         "the same pid",
     ),
     "no parent": (circumstance(parent=None), P3_LINE, "process id"),
     "pid of a group": (
-        circumstance(pids={"fault": -1, "call": 202, "recover": 203}),
+        circumstance(pids={"fault": -1, "force": 202, "recover": 203}),
         P3_LINE,
         "process id",
     ),
     "start method": (circumstance(start="thread"), P3_LINE, "neither fork nor spawn"),
     "recovery without a process": (
-        circumstance(pids={"fault": 201, "call": 202}, seconds={"fault": 1.0, "call": 1.0}),
+        circumstance(pids={"fault": 201, "force": 202}, seconds={"fault": 1.0, "force": 1.0}),
         P3_LINE,
         "no process is recorded for its phase recover",
     ),
@@ -307,7 +337,7 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
         "which the cell does not have",
     ),
     "negative time": (
-        circumstance(seconds={"fault": -1.0, "call": 1.0, "recover": 1.0}),
+        circumstance(seconds={"fault": -1.0, "force": 1.0, "recover": 1.0}),
         P3_LINE,
         "its times",
     ),
@@ -319,7 +349,7 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     "observations swapped": (
         lambda f: edited(f, lambda d: d["measurement"]["observations"].reverse()),
         P3_LINE,
-        "its observations are ['recovery', 'fault']",
+        "its observations are ['recover', 'fault']",
     ),
     "event missing": (
         forged(lambda d: d["measurement"]["events"].pop(3)),
@@ -329,11 +359,11 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     "event after the end": (
         forged(
             lambda d: d["measurement"]["events"].append(
-                {**d["measurement"]["events"][0], "seq": 11}
+                {**d["measurement"]["events"][0], "seq": 12}
             )
         ),
         P3_LINE,
-        "the last observation is cut at 11",
+        "the last observation is cut at 12",
     ),
     "event of another phase": (
         measurement("events.0.phase", "recover"),
@@ -359,14 +389,14 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     ),
     "error changed": (measurement("observations.1.error", "EIO"), P3_LINE, "its caller saw 'EIO'"),
     "return removed": (
-        measurement("events.6.lane", "audit"),
+        measurement("events.7.lane", "audit"),
         P3_LINE,
         "no event says what it returned",
     ),
     "state changed": (
         measurement("observations.1.recorded.status", "failed"),
         P3_LINE,
-        "its state after recovery is 'failed'",
+        "its state after recover is 'failed'",
     ),
     "phase did not end": (
         measurement("observations.1.ended", None),

@@ -11,15 +11,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from rcr_probes.errors import EvidenceError, NotEvidence
+from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence import seal, store
 from rcr_probes.evidence.compare import COMPARED, Comparison, compare, describe
 from rcr_probes.evidence.derive import derive
+from rcr_probes.evidence.published import import_package
+from rcr_probes.evidence.store import Evidence
 from rcr_probes.evidence.transcribed import observed, published_capture, published_cell
 from rcr_probes.model import Capture, Cell, Measurement
 from tests.evidence import made
 
 P3_ID = made.P3.id
+COMMITTED = sorted((Path(__file__).parents[2] / "evidence").glob("*/"))
 
 
 def changed(cell: Cell, change: Callable[[Any], object], pid: int = 700) -> Capture:
@@ -33,15 +36,141 @@ def changed(cell: Cell, change: Callable[[Any], object], pid: int = 700) -> Capt
 def published(**figures: Any) -> Capture:
     """P3 as somebody published it: effects after recovery, and what else is given."""
     axes: Mapping[str, Any] = {"policy": "resume", **figures.pop("axes", {})}
-    cell = published_cell("0123abcd", "E-A0", "completion_audit", **axes)
+    cell = published_cell(figures.pop("commit", "0123abcd"), "E-A0", "completion_audit", **axes)
     return published_capture(
-        cell, "somebody, table 1", (observed("recovery", "succeeded", **figures),)
+        cell, "somebody, table 1", (observed("recover", "succeeded", **figures),)
     )
 
 
 def against(folder: Path, *captures: Capture) -> Comparison:
     """Compare the small evidence with a folder of these captures."""
-    return compare(folder, made.write(folder.parent / "other", captures).folder)
+    return compare(store.read(folder), made.write(folder.parent / "other", captures))
+
+
+def equals_itself(evidence: Evidence) -> bool:
+    """Every row is paired with itself and with no other, and nothing differs."""
+    found = compare(evidence, evidence)
+    unpaired = (*found.only_ours, *found.only_theirs)
+    return found.same and found.pairs == len(evidence.plan.cells) and not unpaired
+
+
+@pytest.mark.parametrize("place", COMMITTED, ids=lambda place: place.name)
+def test_committed_evidence_equals_itself_pair_for_pair(place: Path) -> None:
+    """Measured or published: a publication's baselines are not compared with each other."""
+    assert equals_itself(store.read(place))
+
+
+def test_a_package_whose_baselines_differ_equals_itself_pair_for_pair(tmp_path: Path) -> None:
+    """What one baseline did is no difference from what the other did; against ours, each counts."""
+    [probes] = made.PROBES
+    last = {**probes["rows"][0], "status": "open"}
+    other = {"commit": "f" * 40, "rows": [last, *probes["rows"][1:]]}
+    package = made.package(tmp_path / "package", probes=[probes, other])
+    published = import_package(package, tmp_path / "published").evidence
+    assert equals_itself(published)
+    measured = store.read(made.small(tmp_path / "small"))
+    found = [
+        (d.our_value, d.their_value)
+        for d in compare(published, measured).differences
+        if (d.theirs, d.column) == (made.CONTROL.id, "state_after_recovery")
+    ]
+    assert found == [("done", "succeeded"), ("open", "succeeded")]
+
+
+def test_publications_of_another_baseline_do_not_match(tmp_path: Path) -> None:
+    """Neither is a measurement of what the other ran."""
+    one, other = (
+        made.write(tmp_path / commit, [published(effects=2, commit=commit)])
+        for commit in ("0123abcd", "4567cdef")
+    )
+    assert compare(one, other).pairs == 0
+
+
+def evidence_told(measured: Any) -> None:
+    measured["observations"][1]["recorded"]["evidence"] = [{"marker": "kept"}]
+
+
+def event_told_otherwise(measured: Any) -> None:
+    measured["events"][0]["value"]["stage"] = "other"
+
+
+def effect_renamed(measured: Any) -> None:
+    measured["observations"][0]["effects"][0]["effect_id"] = "E9"
+
+
+PUBLISHED_WAYS: Mapping[str, tuple[Callable[[Any], object], str]] = {
+    "verdict": (lambda m: m.update(published_verdict="x"), "published_verdict"),
+    "evidence": (evidence_told, "evidence_after_recovery"),
+    "execution": (
+        lambda m: m["observations"][0]["recorded"].update(execution="x"),
+        "execution_after_fault",
+    ),
+    "events": (event_told_otherwise, "events"),
+    "event removed": (lambda m: m["events"].pop(), "events"),
+    "effect": (effect_renamed, "named_effects_after_fault"),
+}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    """A published package as evidence: its restarts have events."""
+    place = tmp_path_factory.mktemp("told")
+    return import_package(made.package(place / "package"), place / "told").evidence
+
+
+@pytest.mark.parametrize("way", PUBLISHED_WAYS)
+def test_what_a_publication_tells_besides_its_figures_differs_too(
+    tmp_path: Path, told: Evidence, way: str
+) -> None:
+    """Two folders of one publication are the same when all that both tell is equal."""
+    change, column = PUBLISHED_WAYS[way]
+    captures = list(told.captures())
+    number = next(
+        n
+        for n, c in enumerate(captures)
+        if bool(c.measurement.events) == (way != "verdict") and c.measurement.after("recover")
+    )
+    data = json.loads(msgspec.json.encode(captures[number].measurement))
+    change(data)
+    measured = msgspec.convert(data, Measurement)
+    captures[number] = seal.seal(measured, derive(measured), captures[number].circumstances)
+    found = compare(told, made.write(tmp_path / "other", captures))
+    assert [(d.column, d.ours) for d in found.differences] == [(column, captures[number].cell.id)]
+
+
+def test_what_a_publication_does_not_tell_besides_never_differs(
+    tmp_path: Path, told: Evidence
+) -> None:
+    """A transcription without events numbers its effects itself, and gives figures alone."""
+
+    def bare(capture: Capture) -> Capture:
+        measured = capture.measurement
+        observations = tuple(
+            replace(
+                o,
+                events=0,
+                recorded=replace(o.recorded, evidence=None, execution=None),
+                effects=observed(o.after, "", len(o.effects or ())).effects,
+            )
+            for o in measured.observations
+        )
+        plain = replace(measured, events=(), observations=observations, published_verdict=None)
+        return seal.seal(plain, derive(plain), capture.circumstances)
+
+    found = compare(told, made.write(tmp_path / "bare", map(bare, told.captures())))
+    assert found.same
+    absent = {a.column for a in found.not_given if a.side == "theirs"}
+    assert absent >= {"events", "published_verdict", "evidence_after_fault"}
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_a_folder_that_was_cut_is_refused(folder: Path, left: int) -> None:
+    """What is left of it may be equal, and says nothing of what is gone."""
+    whole = store.read(made.small(folder.parent / "whole"))
+    (folder / store.CAPTURES).write_bytes(b"".join(made.lines(folder)[:left]))
+    for one, other in ((whole, store.read(folder)), (store.read(folder), whole)):
+        with pytest.raises(EvidenceError, match=f"ends after {left} captures"):
+            compare(one, other)
 
 
 def test_the_same_facts_in_other_circumstances_are_the_same(folder: Path) -> None:
@@ -106,8 +235,9 @@ def test_what_is_not_published_never_differs(folder: Path) -> None:
 
 def test_a_published_value_that_differs_is_found_from_both_sides(folder: Path) -> None:
     """It does not matter which of the folders is ours."""
-    there = made.write(folder.parent / "other", [published(effects=3)]).folder
-    for found in (compare(folder, there), compare(there, folder)):
+    here = store.read(folder)
+    there = made.write(folder.parent / "other", [published(effects=3)])
+    for found in (compare(here, there), compare(there, here)):
         (difference,) = found.differences
         assert difference.column == "effects_after_recovery"
         assert {difference.our_value, difference.their_value} == {2, 3}
@@ -152,13 +282,13 @@ def test_measured_rows_of_another_runtime_do_not_match(folder: Path) -> None:
 def test_rows_that_match_and_give_nothing_are_not_the_same(folder: Path) -> None:
     """A publication without one figure confirms nothing."""
     cell = published_cell("0123abcd", "E-A0", "completion_audit", policy="never")
-    bare = replace(observed("recovery", "failed", 1), effects=None)
+    bare = replace(observed("recover", "failed", 1), effects=None)
     found = against(folder, published_capture(cell, "somebody", (bare,)))
     assert (found.pairs, found.values) == (1, 1)
     there = folder.parent / "fault"
     bare = replace(observed("fault", "failed", 1), effects=None)
-    one = made.write(there, [published_capture(cell, "somebody", (bare,))]).folder
-    other = folder.parent / "other"
+    one = made.write(there, [published_capture(cell, "somebody", (bare,))])
+    other = store.read(folder.parent / "other")
     found = compare(one, other)  # one tells of the fault alone, the other of recovery alone
     assert (found.pairs, found.values, found.same) == (1, 0, False)
 
@@ -177,15 +307,6 @@ def test_repeats_are_matched_each_with_its_own(tmp_path: Path) -> None:
         changed(made.P3, lambda m, n=n: m["cell"].update(repeat=n))  # type: ignore[misc]
         for n in range(3)
     ]
-    one = made.write(tmp_path / "one", cells).folder
-    other = made.write(tmp_path / "other", cells[::-1]).folder
+    one = made.write(tmp_path / "one", cells)
+    other = made.write(tmp_path / "other", cells[::-1])
     assert (compare(one, other).pairs, compare(one, other).same) == (3, True)
-
-
-def test_what_cannot_be_read_is_an_error(folder: Path, tmp_path: Path) -> None:
-    """No evidence is misuse; evidence that is not whole is not compared."""
-    with pytest.raises(NotEvidence):
-        compare(folder, tmp_path / "gone")
-    (folder / store.MANIFEST).unlink()
-    with pytest.raises(EvidenceError, match="did not come to its end"):
-        compare(folder, folder)

@@ -189,7 +189,7 @@ def test_imported_evidence_is_sound(package: Path, tmp_path: Path) -> None:
 def test_p0_is_seen_after_the_second_submission_alone(package: Path, tmp_path: Path) -> None:
     """Its error is what the caller saw when it submitted again."""
     capture, row = found(captures(package, tmp_path / "e"), "none/none")
-    assert [o.after for o in capture.measurement.observations] == ["recovery"]
+    assert [o.after for o in capture.measurement.observations] == ["recover"]
     assert (row["policy"], row["variant"]) == ("again", "E-A0")
     assert (row["recovery_error"], row["effects_after_recovery"]) == ("CONSUMED", 1)
     assert row["calls_after_recovery"] is None
@@ -402,8 +402,9 @@ def test_the_published_package_is_imported(tmp_path: Path) -> None:
 @real
 def test_the_published_rows_compare_equal(tmp_path: Path, measured: Path) -> None:
     """What was published, what we transcribed and what is measured here are the same facts."""
-    there = import_package(REAL, tmp_path / "e").evidence.folder
-    for ours, theirs in ((measured, there), (there, measured), (TRANSCRIBED, there)):
+    there = import_package(REAL, tmp_path / "e").evidence
+    here, transcribed = store.read(measured), store.read(TRANSCRIBED)
+    for ours, theirs in ((here, there), (there, here), (transcribed, there)):
         comparison = compare(ours, theirs)
         assert comparison.same, describe(comparison)
         assert comparison.only_theirs == ()
@@ -459,7 +460,7 @@ def test_the_transcription_is_what_its_script_writes(tmp_path: Path) -> None:
 
 def test_the_measured_article_equals_its_tables(measured: Path) -> None:
     """Every figure of both tables is measured again here, on both baselines."""
-    comparison = compare(measured, TRANSCRIBED)
+    comparison = compare(store.read(measured), store.read(TRANSCRIBED))
     assert comparison.same, describe(comparison)
     assert (comparison.pairs, comparison.only_ours, comparison.only_theirs) == (11, (), ())
     assert {a.side for a in comparison.not_given} == {"theirs"}

@@ -43,6 +43,16 @@ def test_one_capture_is_found_by_its_cell(tmp_path: Path) -> None:
         evidence.capture("nowhere")
 
 
+def test_a_plan_with_a_cell_twice_is_refused(tmp_path: Path) -> None:
+    """Nobody who reads it could tell the two apart."""
+    folder = made.write(tmp_path / "e", CAPTURED).folder
+    plan = json.loads((folder / PLAN).read_text())
+    plan["cells"].append(plan["cells"][0])
+    (folder / PLAN).write_text(json.dumps(plan))
+    with pytest.raises(EvidenceError, match="holds a cell twice"):
+        store.read(folder)
+
+
 def test_the_same_captures_make_the_same_bytes(tmp_path: Path) -> None:
     """Nothing of a folder depends on when or where it is written."""
     one, other = (made.write(tmp_path / name, CAPTURED).folder for name in ("one", "other"))
@@ -115,6 +125,26 @@ def test_another_plan_is_refused(tmp_path: Path) -> None:
     folder = begun(tmp_path / "e")
     with pytest.raises(PlanError, match="another plan"):
         Writer(folder, Plan("small", CELLS[::-1]))
+
+
+def test_a_run_is_not_resumed_under_other_versions(tmp_path: Path) -> None:
+    """The environment that a folder names is that of every capture in it."""
+    folder = begun(tmp_path / "e")
+    path = folder / ENVIRONMENT
+    path.write_text(path.read_text().replace('"python": "3', '"python": "2'))
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    with pytest.raises(PlanError, match="begun under other versions"):
+        Writer(folder, PLANNED)
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+def test_a_folder_with_more_captures_than_cells_is_not_resumed(tmp_path: Path) -> None:
+    """Something else was written into it."""
+    folder = begun(tmp_path / "e")
+    with open(folder / CAPTURES, "ab") as file:
+        file.writelines(map(seal.encode, (CAPTURED[1], CAPTURED[1])))
+    with pytest.raises(EvidenceError, match="holds 3 captures"):
+        Writer(folder, PLANNED)
 
 
 def test_a_sealed_folder_takes_nothing_more(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def mend(folder: Path) -> None:
 
 
 def persisted(folder: Path) -> Record:
-    """The record as it is stored; reading settles nothing."""
+    """The record as it is stored; reading changes nothing."""
     (record,) = Records(str(folder / "approvals")).all()
     return record
 

@@ -140,7 +140,7 @@ def test_lock_of_a_killed_process_stays(
         lambda: service.resume(approval.id, REQUEST, act),
     ):
         assert code(work) == "APPROVAL_BUSY"
-    # Only reading needs no lock, unless the record has to be settled first.
+    # Only reading needs no lock, unless the record has lapsed.
     look = "APPROVAL_BUSY" if status == "executing" else "none"
     assert code(lambda: service.get(approval.id)) == code(service.list) == look
     assert service.records.read(approval.id).status == status
@@ -171,7 +171,7 @@ def test_dead_executors_record_becomes_partial_failed_without_a_token(
     effects_then: int,
     way: str,
 ) -> None:
-    """Whoever looks next settles it, audits that once, and nobody can go ahead."""
+    """Whoever looks next brings it up to date, audits that once, and nobody can go ahead."""
     approval_id, token = granted(service)
 
     def act(_: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -196,14 +196,14 @@ def test_dead_executors_record_becomes_partial_failed_without_a_token(
         assert (record.status, record.execution.status) == ("partial_failed", "partial_failed")
         assert (record.execution.pid, record.token_sha256) == (None, None)
     assert effects(tmp_path) == effects_then
-    settled = [line.event for line in audit.read(service.audit_path).lines]
-    assert settled.count("operation.partial_failed") == 1
+    lapsed = [line.event for line in audit.read(service.audit_path).lines]
+    assert lapsed.count("operation.partial_failed") == 1
 
 
 def test_zombie_counts_as_alive_until_it_is_reaped(
     service: ApprovalService, tmp_path: Path
 ) -> None:
-    """A dead executor whose parent has not waited for it still has its pid: not yet settled."""
+    """A dead executor whose parent has not waited for it still has its pid: it has not lapsed."""
     approval_id, token = granted(service)
     pid = os.fork()
     if not pid:

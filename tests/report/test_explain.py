@@ -39,13 +39,15 @@ def captured(measurement: Measurement, start: str | None = "fork") -> Capture:
 
 
 def codes(module: ModuleType) -> set[str]:
-    """Every reason code in a module: keys of its tables of reasons, tuples given as reasons."""
+    """Every reason code in a module: keys of its tables of reasons, tuples given as such."""
     found: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         match node:
             case ast.Assign(targets=[ast.Name(id="reasons")], value=ast.Dict(keys=keys)):
                 found += keys
             case ast.keyword(arg="reasons", value=ast.Tuple(elts=given)):
+                found += given
+            case ast.IfExp(body=ast.Tuple(elts=given)):
                 found += given
             case ast.Call(func=ast.Name(id="Verdict"), args=[_, ast.Tuple(elts=given)]):
                 found += given
@@ -69,6 +71,7 @@ def test_the_codes_of_every_module_are_found() -> None:
         "evidence_erased",
         "called_without_eligibility",
         "judge_failed",
+        "partial_effect",
     } <= set(EMITTED)
 
 
@@ -173,8 +176,8 @@ def test_a_published_row_is_told_and_not_judged() -> None:
         published_verdict="reproduced",
     )
     lines = explain(captured(one, start=None))
-    assert "    0  fault     call    the executor is entered  [01-effect]" in lines
-    assert "    1  fault     effect  id E1" in lines
+    assert "    0  fault phase  call    the executor is entered  [01-effect]" in lines
+    assert "    1  fault phase  effect  id E1" in lines
     assert (
         "       state failed · effects 1 (E1) · calls not known · the caller saw not known" in lines
     )

@@ -20,9 +20,8 @@ from matplotlib.text import Text
 import rcr_probes
 from rcr_probes.errors import EvidenceError, RcrError, UnknownName
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import MATCHED, Capture, Event
+from rcr_probes.model import MATCHED, Capture, Event, Plan
 from rcr_probes.report.figure import FORMATS, causal_chain, rendered, save
-from rcr_probes.report.notebook import Remembered
 from rcr_probes.report.tables import EXECUTORS
 from rcr_probes.report.texts import LANGS
 
@@ -31,7 +30,9 @@ MAIN = "none_same"
 
 
 def with_captures(evidence: Evidence, captures: Iterator[Capture]) -> Evidence:
-    return Remembered(evidence.folder, evidence.plan, evidence.manifest, tuple(captures))
+    kept = tuple(captures)
+    plan = Plan(evidence.plan.name, tuple(capture.cell for capture in kept))
+    return replace(evidence, plan=plan, remembered=kept)
 
 
 def named(capture: Capture) -> str | None:

@@ -13,9 +13,8 @@ from rcr_probes import plan as plans
 from rcr_probes.errors import EvidenceError, UnknownName
 from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import Capture, Cell, Plan
+from rcr_probes.model import Cell, Plan
 from rcr_probes.report import tables
-from rcr_probes.report.notebook import Remembered
 from rcr_probes.report.texts import text
 from rcr_probes.run import run
 
@@ -43,10 +42,6 @@ def made(folder: Path, *cells: Cell) -> Evidence:
     return run(Plan("few", cells), folder / "evidence")
 
 
-def remembered(evidence: Evidence, captures: tuple[Capture, ...]) -> Evidence:
-    return Remembered(evidence.folder, evidence.plan, evidence.manifest, captures)
-
-
 def test_the_tidy_table_has_the_columns_of_the_design(article: Evidence) -> None:
     """The same names and the same order as JSON and CSV, a row for each capture."""
     frame = tables.tidy(article)
@@ -71,7 +66,7 @@ def test_the_tidy_table_of_published_rows_has_their_own_verdicts(article: Eviden
     """One column more, null where a row has none."""
     first, *rest = article.captures()
     word = replace(first, measurement=replace(first.measurement, published_verdict="verified"))
-    frame = tables.tidy(remembered(article, (word, *rest)))
+    frame = tables.tidy(replace(article, remembered=(word, *rest)))
     assert tuple(frame.columns) == (*COLUMNS, PUBLISHED_VERDICT)
     assert frame[PUBLISHED_VERDICT].dropna().to_dict() == {0: "verified"}
 
@@ -162,6 +157,17 @@ def test_repeats_are_told_apart(tmp_path: Path) -> None:
     twice = made(tmp_path, Cell(**cell), Cell(**cell, repeat=1))  # type: ignore[arg-type]
     assert list(tables.restart(twice)["repeat"]) == [0, 1]
     assert list(tables.verdicts(twice).index.names)[-1] == "repeat"
+
+
+@pytest.mark.parametrize("table", [tables.tidy, tables.verdicts, tables.fault_locations])
+def test_one_cell_twice_is_refused(
+    article: Evidence, table: Callable[[Evidence], pd.DataFrame]
+) -> None:
+    """No plan promises it, and no table could tell the two apart."""
+    captures = list(article.captures())
+    twice = replace(article, remembered=(*captures, captures[0]))
+    with pytest.raises(EvidenceError, match="not what the plan promises"):
+        table(twice)
 
 
 def test_the_matrix_holds_every_verdict_once(locations: Evidence) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from string import Formatter
 
 import pytest
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import VERDICTS
+from rcr_probes.model import CAPABILITIES, VERDICTS
 from rcr_probes.report.texts import LANGS, table, text
+
+NAMES = ("verdict", "eligibility")
+DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
 
 
 def placeholders(template: str) -> set[str]:
@@ -48,6 +52,43 @@ def test_every_verdict_has_a_name_and_says_what_to_do(verdict: str) -> None:
         assert text(f"verdict.{verdict}", lang)
         assert text(f"action.{verdict}", lang).endswith((".", "。"))
     assert text(f"verdict.{verdict}", "en") == verdict
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_what_stands_in_one_table_has_names_of_its_own(lang: str) -> None:
+    """A verdict and an eligibility may stand side by side, and neither is taken for the other."""
+    names = [said[lang] for key, said in table().items() if key.split(".")[0] in NAMES]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese", "never"),
+    [
+        (r"\bfault(s provably)? fired|\bstrikes?\b|\bhad struck\b", "触发", "发生"),
+        (r"\bnot.done\b", "未执行", "未完成"),
+        (r"\bdeclares\b", "执行器", "接收方声明"),
+    ],
+)
+def test_one_thing_has_one_word_in_chinese(english: str, chinese: str, never: str) -> None:
+    """Wherever the English text says the one, the Chinese text says the other."""
+    found = [said["zh"] for said in table().values() if re.search(english, said["en"])]
+    assert len(found) > 1
+    assert all(chinese in said for said in found)
+    assert not any(never in said for said in found)
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_what_an_executor_can_do_is_what_it_declares(lang: str) -> None:
+    """Nobody has tried it: each capability is told as the executor's word."""
+    says = {"en": "The executor declares", "zh": "执行器声明"}[lang]
+    for capability in {name for names in CAPABILITIES.values() for name in names}:
+        assert text(f"reason.{capability}_declared", lang).startswith(says)
+
+
+def test_the_design_names_verdicts_as_the_texts_do() -> None:
+    """The Chinese word of docs/design.md §7 is the one that a reader is shown."""
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*[\u4e00-\u9fff]) \|", DESIGN.read_text("utf-8"), re.M)
+    assert rows == [(verdict, text(f"verdict.{verdict}", "zh")) for verdict in VERDICTS]
 
 
 def test_values_are_filled_in_and_more_may_be_given() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rcr_probes.reference.records import Record
 
 
-def unsettled(record: Record, now: float) -> Record | None:
+def lapsed(record: Record, now: float) -> Record | None:
     """What the record has to become, because its executor died or its review is overdue.
 
     None where it stands as it is. An executor that died may have acted: its operation becomes

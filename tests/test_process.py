@@ -1,0 +1,46 @@
+"""The fence and the end of a phase's process: who may still act is known, not guessed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from rcr_probes import folder, phase, process
+from rcr_probes.model import Cell
+
+
+def test_a_fence_is_free_when_nobody_who_inherited_it_is_alive(tmp_path: Path) -> None:
+    """Held by a process, then by its orphan alone, then by nobody."""
+    place = str(tmp_path / "cell")
+    folder.make(place, Cell(point="none", fault="none"))
+    assert process.fence_is_free(place)
+    told, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        phase.hold_fence(place)
+        orphan = os.fork()
+        if orphan == 0:
+            signal.pause()
+        os.write(tell, orphan.to_bytes(4, "big"))
+        os._exit(0)
+    orphan = int.from_bytes(os.read(told, 4), "big")
+    try:
+        os.waitpid(pid, 0)
+        assert not process.fence_is_free(place)
+    finally:
+        os.kill(orphan, signal.SIGKILL)
+        os.close(told)
+        os.close(tell)
+    while not process.fence_is_free(place):  # the kernel frees it when the orphan is gone
+        os.sched_yield()
+
+
+def test_an_attempt_cannot_begin_while_another_one_holds_the_fence(tmp_path: Path) -> None:
+    """The fence is asked once, and not waited for."""
+    place = str(tmp_path / "cell")
+    folder.make(place, Cell(point="none", fault="none"))
+    held = phase.hold_fence(place)
+    assert not process.fence_is_free(place)
+    os.close(held)
+    assert process.fence_is_free(place)
