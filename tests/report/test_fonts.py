@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from fontTools.ttLib import TTFont
 
 from scripts import subset_font
 
 
-@pytest.fixture
-def texts_exist() -> None:
-    if not subset_font.TEXTS.exists():
-        pytest.skip("rcr_probes/report/texts.toml is not written yet")
-
-
-@pytest.mark.usefixtures("texts_exist")
 def test_every_character_of_every_text_has_a_glyph() -> None:
     """No label turns into a box; where this fails, `make font` helps."""
     covered = {chr(code) for code in TTFont(subset_font.FONT).getBestCmap()}
     assert subset_font.characters() - covered == set()
 
 
-@pytest.mark.usefixtures("texts_exist")
 def test_the_font_is_what_the_script_makes() -> None:
     """The committed font and licence are the script's own bytes: `make font` changes nothing."""
     font, licence = subset_font.cut(subset_font.characters())
