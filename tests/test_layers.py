@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "scratch": set(),
     "run": PURE | {"plan", "pool", "scratch", "worker", "evidence"},
     "evidence": PURE | {"eligibility", "judge", "request"},
+    "receiver": {"errors"},
     "reference": PURE | {"points", "ledger", "runtime"},
     "report": PURE | {"evidence", "plan", "run"},
     "cli": PURE | {"plan", "run", "evidence", "report", "eligibility"},
