@@ -120,7 +120,7 @@ def _show(args: argparse.Namespace) -> int:
     from rcr_probes.evidence.rows import rows
     from rcr_probes.report import terminal
 
-    evidence = store.read(args.folder)
+    evidence = store.read_whole(args.folder)
     if args.json:
         print(json.dumps(rows(evidence.captures()), indent=1))
     elif args.csv:
@@ -136,7 +136,7 @@ def _explain(args: argparse.Namespace) -> int:
     from rcr_probes.evidence import store
     from rcr_probes.report.explain import explain, matching
 
-    evidence = store.read(args.folder)
+    evidence = store.read_whole(args.folder)
     cell = matching(args.cell, (c.id for c in evidence.plan.cells))
     print("\n".join(explain(evidence.capture(cell), args.lang)))
     return 0

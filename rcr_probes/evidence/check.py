@@ -23,6 +23,9 @@ from rcr_probes.model import Cell, Json, Plan
 FILES = (*LISTED, MANIFEST)
 
 
+_NAMED = 3  # cells that are named one by one where many are missing, as after an interruption
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One reason not to trust: ``place`` names the file and, where there is one, line and cell."""
@@ -197,10 +200,11 @@ def _captures(folder: Path, plan: Plan | None, captured: list[str]) -> Iterator[
             yield from _capture(line, number, order, captured)
     if not number:
         yield Finding(CAPTURES, "holds no capture.")
-    for missing in order.missing():
-        yield Finding(
-            f"{CAPTURES} {_plain(missing)}", "the plan promises this cell; it is missing."
-        )
+    missing = order.missing()
+    for cell in missing[:_NAMED]:
+        yield Finding(f"{CAPTURES} {_plain(cell)}", "the plan promises this cell; it is missing.")
+    if len(missing) > _NAMED:
+        yield Finding(CAPTURES, f"lacks {len(missing)} cells of the plan in all.")
 
 
 def _capture(line: bytes, number: int, order: _Order, captured: list[str]) -> Iterator[Finding]:

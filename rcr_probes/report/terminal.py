@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import shlex
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -78,16 +80,16 @@ def every(evidence: Evidence, lang: str) -> list[Drawn]:
 def draw(drawn: list[Drawn]) -> None:
     """Print tables to stdout: as wide as the terminal, or as they need where there is none."""
     seen = sys.stdout.isatty()
-    console = Console(file=sys.stdout, width=None if seen else _UNBOUNDED, highlight=False)
+    width = shutil.get_terminal_size().columns if seen else _UNBOUNDED
     for one in drawn:
         table = Table(title=Text(one.title), title_justify="left", box=box.SIMPLE_HEAD)
         for name, number in one.columns.items():
             table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
         for row in one.rows:
             table.add_row(*(Text(value) for value in row))
-        with console.capture() as captured:
-            console.print(table)
-        print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        drawing = io.StringIO()  # rich would end the process where a reader has seen enough
+        Console(file=drawing, width=width, force_terminal=seen, highlight=False).print(table)
+        print("\n".join(line.rstrip() for line in drawing.getvalue().splitlines()))
 
 
 def print_markdown(drawn: list[Drawn]) -> None:
