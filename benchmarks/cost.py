@@ -15,12 +15,14 @@ import argparse
 import gc
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -50,6 +52,16 @@ def ratio(work: Callable[[], object], floor: Callable[[], object], rounds: int) 
         "floor_seconds": round(least, 5),
         "ratio": round(ours / least, 2),
     }
+
+
+@contextmanager
+def scratch_folder(memory: str | None) -> Iterator[str]:
+    """A folder that no exit handler removes: a phase that is forked from here runs those, too."""
+    folder = tempfile.mkdtemp(prefix="rcr-bench-", dir=memory)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def in_child(work: Callable[[], object]) -> None:
@@ -116,7 +128,7 @@ def replay(operations: list[Operation]) -> None:
 
 
 def forked_cell(rounds: int) -> dict[str, object]:
-    with tempfile.TemporaryDirectory(prefix="rcr-bench-", dir=MEMORY) as scratch:
+    with scratch_folder(MEMORY) as scratch:
         phases = recorded(scratch)
         gc.freeze()
         place = os.path.join(scratch, "one")
@@ -132,7 +144,7 @@ def forked_cell(rounds: int) -> dict[str, object]:
 
 def whole_run(start: str, rounds: int) -> dict[str, float]:
     """``rcr run article`` from the shell: the command, its worker, and three phases a cell."""
-    with tempfile.TemporaryDirectory(prefix="rcr-bench-") as scratch:
+    with scratch_folder(None) as scratch:
         into = os.path.join(scratch, "article")
         command = [sys.executable, "-m", "rcr_probes.cli", "run", "article", "--into", into]
         command += ["--again", "--start", start, "--workers", "1"]
