@@ -28,7 +28,9 @@ from pathlib import Path
 
 from rcr_probes import folder as layout
 from rcr_probes import linux, observe, phase, worker
+from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Cell
+from rcr_probes.runtime import load
 from rcr_probes.worker import Job
 
 P3 = Cell(point="completion_audit", fault="audit_is_directory", policy="resume")
@@ -89,7 +91,11 @@ def recorded(scratch: str) -> list[list[Operation]]:
         in_child(partial(_noted, place, verb, os.getpid(), note))
         seen.append([(n, tuple(p), f) for n, p, f in json.loads(note.read_text())])
         if verb == "force":  # the fault stands until the call has been forced
-            struck = observe.strike(observe.written(cell).lines)
+            in_hand = phase.operation(
+                P3, cell, "recover", MarkerExecutor(cell, P3.dedupe, lambda *_: None)
+            )
+            lines = observe.written(cell).lines
+            struck = observe.strike(lines, load(P3.runtime), in_hand)
             assert struck is not None
             struck.lift()
     return seen

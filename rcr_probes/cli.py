@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rcr_probes.errors import RcrError, UnknownName
-from rcr_probes.model import CAPABILITIES, EFFECT_FACTS, IDENTITIES, NONE, STARTS
+from rcr_probes.model import CAPABILITIES, EFFECT_FACTS, IDENTITIES, NONE, STARTS, Plan
 
 UNKNOWN_CELLS = 3
 INTERRUPTED = 130
@@ -73,7 +73,7 @@ def _run(args: argparse.Namespace) -> int:
     from rcr_probes.report import terminal
     from rcr_probes.run import run
 
-    plan = plans.read(args.plan)
+    plan = _chosen(args)
     folder = args.into or Path("runs", f"{plan.name}.only" if args.only else plan.name)
     if args.only:
         plan = plans.only(plan, args.only)
@@ -99,6 +99,18 @@ def _run(args: argparse.Namespace) -> int:
     return UNKNOWN_CELLS if any(v and v.verdict == "unknown" for v in judged) else 0
 
 
+def _chosen(args: argparse.Namespace) -> Plan:
+    """The plan; with --installed, what of it can run here, and what is left out is said."""
+    from rcr_probes import plan as plans
+
+    if not args.installed:
+        return plans.read(args.plan)
+    plan, missing = plans.read_installed(args.plan)
+    for error in missing:
+        _say(f"Left out: {error.cause}\n  {error.remedy}")
+    return plan
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after."""
@@ -113,6 +125,30 @@ def _interruptible() -> Iterator[None]:
     finally:
         for end, handler in zip(ends, before, strict=True):
             signal.signal(end, handler)
+
+
+def _probe(args: argparse.Namespace) -> int:
+    from rcr_probes.probe import Asked, Command, given, probe
+    from rcr_probes.receiver import Settings
+    from rcr_probes.report import probed, terminal
+
+    asked = Asked(
+        worker=given(args.worker),
+        recover=None if args.recover is None else Command.parsed(args.recover),
+        setup=None if args.setup is None else Command.parsed(args.setup),
+        request=args.request,
+        settings=Settings(answer=args.answer, status=args.status, key_header=args.key_header),
+        timeout=args.timeout,
+        syscalls=args.syscalls,
+    )
+    with _interruptible(), probed.progress() as progress:
+        done = probe(asked, args.into, progress)
+    terminal.draw([probed.drawn(done.evidence, args.lang)])
+    print("\n".join(probed.sentences(done.evidence, args.lang)))
+    sys.stdout.flush()
+    for line in probed.advice(done.evidence, done.left_out, args.lang):
+        _say(line)
+    return probed.exit_code(done.evidence)
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -173,6 +209,29 @@ def _import(args: argparse.Namespace) -> int:
     return 0
 
 
+def _runtimes(args: argparse.Namespace) -> int:
+    from rcr_probes.report import adapters, terminal
+
+    terminal.draw([adapters.drawn(args.lang)])
+    sys.stdout.flush()
+    for line in adapters.remedies(args.lang):
+        _say(line)
+    return 0
+
+
+def _conformance(args: argparse.Namespace) -> int:
+    from rcr_probes.conformance import conformance
+    from rcr_probes.report import terminal
+
+    with _interruptible(), terminal.progress("conformance") as progress:
+        results = conformance(args.runtime, deadline=args.deadline, progress=progress)
+    for result in results:
+        print(f"{'wrong' if result.wrong else 'kept '}  {result.rule}")
+        for sentence in result.wrong:
+            print(f"       {sentence}")
+    return 1 if any(result.wrong for result in results) else 0
+
+
 def _decide(args: argparse.Namespace) -> int:
     from rcr_probes.eligibility import decide
     from rcr_probes.model import Facts
@@ -230,9 +289,15 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
         RcrError: it is no command.
     """
     parser = _parser()
-    args, extra = parser.parse_known_args(argv)
+    ours, worker = list(argv), None
+    if ours[:1] == ["probe"] and "--" in ours:  # what comes after it is somebody's, dashes and all
+        place = ours.index("--")
+        ours, worker = ours[:place], ours[place + 1 :]
+    args, extra = parser.parse_known_args(ours)
+    if worker is not None and not extra:
+        args.worker = [*args.worker, *worker]
     if extra:
-        options = re.findall(r"(?<![\w-])--?[a-z]+", args.parser.format_usage())
+        options = re.findall(r"(?<![\w-])--?[a-z]+(?:-[a-z]+)*", args.parser.format_usage())
         if extra[0].startswith("-"):
             raise UnknownName("option", extra[0], options)
         args.parser.error(f"{extra[0]!r} is one argument too many")
@@ -276,6 +341,32 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep", **flag, help="keep each cell's folder, in DIR.cells")
     add("--again", **flag, help="run anew; what DIR holds is moved to DIR.previous")
     add("--deadline", type=float, default=30.0, metavar="S", help="seconds for each phase (30)")
+    add("--installed", **flag, help="leave out the runtimes that lack something on this machine")
+
+    job = "probe a worker that calls an API: 0 no harm, 1 effects too many or missing, 3 unknown"
+    curl = "curl -sS -m 2 -H 'Idempotency-Key: order-42' -d cents=1250 {receiver}/charges"
+    example = f"probe -- {curl}"
+    add = command(_probe, job, example, language).add_argument
+    add("--recover", metavar="CMD", help="run after each fault (the worker's command again)")
+    add("--setup", metavar="CMD", help="run before each, to prepare the fresh {folder}")
+    add(
+        "--request", type=_request, default=1, metavar="K", help="fault at this request, or all (1)"
+    )
+    add("--answer", metavar="FILE", help="JSON that the API answers with (it names an id)")
+    add("--status", type=int, default=200, metavar="N", help="HTTP status of that answer (200)")
+    add("--key-header", default="Idempotency-Key", metavar="NAME", help="(Idempotency-Key)")
+    add("--syscalls", metavar="PATH", help="kill also at each call that changes a file below it")
+    add("--into", **folder, default=Path("runs", "probe"), help="the evidence folder (runs/probe)")
+    add("--timeout", type=float, default=30.0, metavar="S", help="seconds for each run (30)")
+    add("worker", nargs="*", metavar="-- CMD", help="finds the API in RCR_RECEIVER or {receiver}")
+
+    job = "list the real runtimes that can be probed: which run here, and how to get the others"
+    command(_runtimes, job, "runtimes", language)
+
+    job = "hold a runtime against its contract: 0 it keeps it, 1 it does not"
+    add = command(_conformance, job, "conformance rcr_probes.reference:approval").add_argument
+    add("runtime", metavar="RUNTIME", help="package.module:factory, or a .toml that describes one")
+    add("--deadline", type=float, default=30.0, metavar="S", help="seconds for each phase (30)")
 
     show = command(_show, "print the tables of evidence", "show runs/article", language)
     show.add_argument("folder", **folder)
@@ -318,6 +409,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--into", **folder, default=Path("runs", "notebooks"), help="(runs/notebooks)")
     add("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="a parameter")
     return parser
+
+
+def _request(given: str) -> int | None:
+    """The number of a request; None is all."""
+    if given == "all":
+        return None
+    if not given.isdecimal():
+        raise argparse.ArgumentTypeError(f"{given!r} is neither a number nor all")
+    return int(given)
 
 
 def _capability(given: str) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ Standard library alone, no I/O: a reader's checker embeds this module as it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rcr_probes.model import (
     CAPABILITIES,
     Approved,
@@ -15,14 +17,16 @@ from rcr_probes.model import (
     Identity,
     Observation,
     Recorded,
+    Says,
 )
 
 
-def known(cell: Cell, approved: Approved, observed: Observation) -> Facts:
+def known(cell: Cell, approved: Approved, observed: Observation, says: Mapping[str, Says]) -> Facts:
     """What a policy could know at the first observation, through the witness ``exact``."""
+    due = says.get(observed.recorded.status) == "due"
     return Facts(
         identity=identity(observed.recorded),
-        effect=effect(approved, observed),
+        effect=effect(approved, observed, due=due),
         capability=CAPABILITIES[cell.dedupe],
     )
 
@@ -34,10 +38,11 @@ def identity(recorded: Recorded) -> Identity:
     return "valid" if recorded.approved_digest == recorded.current_digest else "changed"
 
 
-def effect(approved: Approved, observed: Observation) -> EffectFact:
+def effect(approved: Approved, observed: Observation, *, due: bool = False) -> EffectFact:
     """What is known of the approved effects, attributed by their operation key.
 
     ``absent`` and ``partial`` need a settled attempt: one that may still act leaves them unknown.
+    So does a state by which the runtime is ``due`` to act: a message that will be delivered again.
     """
     if observed.effects is None or observed.damage:
         return "unknown"
@@ -46,7 +51,7 @@ def effect(approved: Approved, observed: Observation) -> EffectFact:
         return "many"
     if len(ours) == approved.effects:
         return "present"
-    if not observed.settled:
+    if due or not observed.settled:
         return "unknown"
     return "partial" if ours else "absent"
 

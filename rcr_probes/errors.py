@@ -52,6 +52,10 @@ class RuntimeUnusable(RcrError):
     """A runtime that cannot be loaded, or does not keep the contract."""
 
 
+class RuntimeMissing(RuntimeUnusable):
+    """A runtime that needs a package or a program which is not on this machine."""
+
+
 class EvidenceError(RcrError):
     """A folder that is not the evidence it should be; ``place`` names the file and the cell."""
 

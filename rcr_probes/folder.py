@@ -26,7 +26,10 @@ EVENTS = f"{HARNESS}/events.jsonl"
 OBSERVATIONS = f"{HARNESS}/observations.jsonl"
 MEASURED = f"{HARNESS}/measured.json"
 FENCE = f"{HARNESS}/fence"
+STRUCK = f"{HARNESS}/struck"
+STATE = f"{HARNESS}/state.json"
 OUTPUT = f"{HARNESS}/output.txt"
+TRACE = f"{HARNESS}/strace.log"
 TRUTH = "truth"
 
 

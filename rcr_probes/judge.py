@@ -12,6 +12,7 @@ from itertools import pairwise
 from rcr_probes.model import (
     FAULTS,
     NONE,
+    RECEIVER_FAULTS,
     Approved,
     Effect,
     Forced,
@@ -32,9 +33,11 @@ ENDS = ("exit", "crash", "deadline")
 def fired(measured: Measurement) -> bool | None:
     """Whether the planned fault provably fired; None where none was planned or it was published.
 
-    The strike's own event is written before the strike. Beside it: for a kill the wait status, for
-    an exception the error that left the point, for a file fault the fault seen from outside and the
-    caller's error.
+    The strike's own event is written before the strike. Beside it: for a kill the wait status, or
+    that the struck process is gone where it was another than the phase's; for an exception the
+    error that left the point; for a killed host, that it was seen to end; for a refused result or a
+    refused system call, the refusal seen from outside; for a file fault that too, and the caller's
+    error. What a receiver does to a call, its own event proves.
     """
     cell = measured.cell
     if cell.point == NONE or measured.published:
@@ -43,11 +46,15 @@ def fired(measured: Measurement) -> bool | None:
     struck = [e.value for e in measured.events if e.lane == "fault" and e.phase == "fault"]
     if {"point": cell.point, "fault": cell.fault} not in struck:
         return False
+    if cell.fault in RECEIVER_FAULTS:
+        return True
     shown = FAULTS[cell.fault]
     match cell.fault:
         case "kill":
-            return observed.ended == shown
-        case "exception":
+            return observed.ended == shown or observed.standing is True
+        case "result_refused" | "io_error" | "disk_full":
+            return observed.standing is True
+        case "exception" | "kill_host":
             return {"point": cell.point, "error": shown} in struck
         case _:
             return observed.standing is True and observed.error == shown
@@ -60,9 +67,9 @@ def truth(approved: Approved, observed: Observation, forced: Forced) -> Truth:
     needed = _approved(before, approved) < approved.effects
     if _wrong(new, approved):
         return Truth(needed, "wrong")
-    if new and _approved(forced.effects, approved) > approved.effects:
+    if new and _surplus(_ours(forced.effects, approved), approved):
         return Truth(needed, "duplicate")
-    if _approved(forced.effects, approved) < approved.effects:
+    if not new and needed:
         return Truth(needed, "useless")
     return Truth(needed, "none")
 
@@ -86,7 +93,7 @@ def _verdict(
     held = not called and last.recorded.status == "verification_required" != first.recorded.status
     if _wrong(effects, approved):
         return "wrong_effect"
-    if len(effects) > approved.effects:
+    if _surplus(effects, approved):
         return "duplicate_effect"
     if says == "done" and not effects:
         return "lost_effect"
@@ -96,9 +103,11 @@ def _verdict(
         return "state_effect_split"
     if held:
         return "held"
-    if called and first.effects and len(effects) == approved.effects:
+    further = (last.calls or 0) - (first.calls or 0) > len(effects) - len(first.effects or ())
+    if further and first.effects and len(effects) == approved.effects:
         return "deduplicated"
-    if not called and truth.call_harm in ("duplicate", "wrong"):
+    partial = 0 < len(effects) < approved.effects
+    if not called and not partial and truth.call_harm in ("duplicate", "wrong"):
         return "protected"
     if not effects:
         return "no_effect"
@@ -133,6 +142,7 @@ def _reasons(measured: Measurement) -> tuple[str, ...]:
     erased = bool(first.recorded.evidence and not last.recorded.evidence and last.effects)
     refused = last.error not in (None, NONE) and last.calls == first.calls
     reasons = {
+        "called_again_in_fault_phase": (first.calls or 0) > measured.approved.effects,
         "split_after_fault": _split(_says(measured, first), first.effects or (), measured.approved)
         or (_says(measured, first) == "done" and not first.effects),
         "done_reclassified": any(a == "done" != b for a, b in pairwise(words)),
@@ -163,8 +173,20 @@ def _wrong(effects: Sequence[Effect], approved: Approved) -> bool:
     )
 
 
+def _surplus(effects: Sequence[Effect], approved: Approved) -> bool:
+    """More effects than approved; where several are approved, also one of them twice."""
+    kinds = {e.kind for e in effects}
+    return len(effects) > (len(kinds) if approved.effects > 1 else approved.effects)
+
+
 def _approved(effects: Sequence[Effect], approved: Approved) -> int:
-    """How many of the effects are approved ones."""
-    return sum(
-        e.operation_key == approved.operation_key and e.target == approved.target for e in effects
-    )
+    """How many of the approved effects are there, each once."""
+    return len({e.kind for e in _ours(effects, approved)})
+
+
+def _ours(effects: Sequence[Effect], approved: Approved) -> list[Effect]:
+    return [
+        effect
+        for effect in effects
+        if effect.operation_key == approved.operation_key and effect.target == approved.target
+    ]

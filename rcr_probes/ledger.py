@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -36,7 +37,8 @@ class CallLine:
 class EventLine:
     """One event: written by the process ``pid`` of the phase named ``phase``.
 
-    ``path`` names the audit file where one is concerned. Neither pid nor path becomes a fact.
+    ``path`` names the audit file where one is concerned, and ``at`` is when it was written, in
+    seconds since the epoch. Neither pid nor path nor time becomes a fact.
     """
 
     phase: str
@@ -44,6 +46,7 @@ class EventLine:
     value: dict[str, Json]
     pid: int
     path: str | None = None
+    at: float = 0.0
 
 
 def append(path: str, line: Any) -> None:
@@ -59,6 +62,16 @@ def append(path: str, line: Any) -> None:
             raise OSError(errno.EIO, "a ledger line was written in part", path)
     finally:
         os.close(fd)
+
+
+def rewrite(path: str, lines: Iterable[Any]) -> None:
+    """Write a ledger anew, while nobody appends to it.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    with open(path, "wb") as file:
+        file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 Line = TypeVar("Line")

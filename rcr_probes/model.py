@@ -21,35 +21,55 @@ POINTS = (
 )
 AUDIT_POINTS = ("approval_audit", "start_audit", "completion_audit")
 NONE = "none"
+BASELINE = "baseline"  # the variant of a runtime that has no other
 MEASURED = "measured"  # the source of a row that this harness measured
 
 # Each kind of fault, and what its strike must show as proof besides its event: the error that
-# leaves the point, the signal that ends the process, or the error that the caller sees.
+# leaves the point, the signal that ends the process, or the error that the caller sees. What the
+# caller sees of a refused result is for its runtime to say.
 FAULTS: Mapping[str, str] = {
     "exception": "INJECTED_FAULT",
     "kill": "SIGKILL",
     "audit_is_directory": "EISDIR",
+    "result_refused": NONE,
+    "kill_host": "SIGKILL",
+    "io_error": "EIO",
+    "disk_full": "ENOSPC",
 }
 # Where each kind is possible at all; a runtime may support it at fewer points.
 FAULT_POINTS: Mapping[str, tuple[str, ...]] = {
     "exception": POINTS,
     "kill": POINTS,
     "audit_is_directory": AUDIT_POINTS,
+    "result_refused": ("after_action",),
+    "kill_host": ("before_action", "after_action", "after_result", "response"),
+    "io_error": (),
+    "disk_full": (),
 }
+# What strikes at a point that is a system call (CALL@FILE#N, strace.py): instead of that call.
+CALL_FAULTS = ("kill", "io_error", "disk_full")
+PROCESS_FAULTS = ("exception", "kill", "kill_host")  # they leave nothing that must be lifted
+
+# What a receiver does to a call once its effect exists; it writes the proof before it strikes.
+RECEIVER_FAULTS = ("response_lost", "error_after_effect", "timeout")
 
 # What an executor declares that another call with the same operation key can rely on.
 CAPABILITIES: Mapping[str, tuple[str, ...]] = {
     "none": (),
     "operation_key": ("lookup", "replay"),
+    "receiver_key": ("lookup", "replay"),
 }
-DEDUPES = tuple(CAPABILITIES)
+RECEIVER_KEY = "receiver_key"  # a remote receiver honours the key that a request carries
+DEDUPES = tuple(name for name in CAPABILITIES if name != RECEIVER_KEY)  # of our own executors
 DIGESTS = ("same", "changed", "reordered")
 POLICIES = ("again", "never")  # and, for each runtime, the ways that it documents
 WITNESSES = ("exact",)
 STARTS = ("fork", "spawn")  # how a phase's process is made: a circumstance
 REFERENCE = "rcr_probes.reference:approval"
+WORKER = "worker"  # the runtime that `rcr probe` measures: somebody's command, which stays theirs
 
-Says = Literal["done", "not_done", "open"]
+# What a state says of the effect. ``due``: open, and the runtime will act without being asked.
+Says = Literal["done", "not_done", "open", "due"]
 Identity = Literal["valid", "changed", "unknown"]
 EffectFact = Literal["absent", "present", "partial", "many", "unknown"]
 Eligibility = Literal["reexecute", "reconcile", "stop"]
@@ -68,7 +88,7 @@ VerdictName = Literal[
     "consistent",
     "no_effect",
 ]
-Lane = Literal["state", "audit", "point", "fault", "call", "effect", "return"]
+Lane = Literal["state", "audit", "point", "fault", "call", "ask", "effect", "return"]
 
 SAYS: tuple[Says, ...] = get_args(Says)
 IDENTITIES: tuple[Identity, ...] = get_args(Identity)
@@ -89,7 +109,7 @@ class Cell:
     digest: str = "same"
     policy: str | None = "again"
     runtime: str = REFERENCE
-    variant: str | None = "baseline"
+    variant: str | None = BASELINE
     witness: str | None = "exact"
     recovery_fault: str | None = NONE
     recoverers: int | None = 1
@@ -143,7 +163,10 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One effect that exists, named E1, E2 … in order of arrival; None is "not published"."""
+    """One effect that exists, named E1, E2 … in order of arrival; None is "not published".
+
+    Where several were approved, ``kind`` says which of them it is, and each may be there once.
+    """
 
     effect_id: str
     operation_key: str | None = None
@@ -176,7 +199,9 @@ class Observation:
         ended: how the phase's process ended: ``exit``, a signal's name, ``crash`` (it ended without
             a return) or ``deadline`` (the harness ended it); None where no phase ran.
         settled: no process of the attempt had to be ended, and its fence could be acquired.
-        standing: the fault is seen from outside, after the process; None for process faults.
+        standing: the fault is seen from outside, after the process: what it placed stands, or the
+            process that it killed is gone where that is another than the phase's own. None where
+            it leaves nothing to see.
         damage: what could not be read, each with its place; empty when all was read.
     """
 

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import msgspec
+
 from rcr_probes import faults, folder, ledger, process
 from rcr_probes.errors import code_of
+from rcr_probes.faults import Target
 from rcr_probes.ledger import CallLine, EffectLine, EventLine, Ledger
-from rcr_probes.model import Effect, Event, Observation, Recorded
+from rcr_probes.model import FAULTS, Effect, Event, Observation, Recorded
 from rcr_probes.phase import shown
 from rcr_probes.process import Ended
 from rcr_probes.runtime import Operation, Runtime, recorded
@@ -18,19 +21,33 @@ from rcr_probes.runtime import Operation, Runtime, recorded
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """The proof of a strike, as the phase wrote it before it struck."""
+    """The proof of a strike, as the process that it struck wrote it before.
+
+    Attributes:
+        fault: its kind.
+        pid: of the process that it struck.
+        at: what it struck.
+        last: whether that process wrote nothing after it.
+    """
 
     fault: str
     pid: int
-    path: str | None
+    at: Target
+    last: bool
 
     def lift(self) -> None:
         """Take the fault away, before recovery."""
-        faults.KINDS[self.fault].lift(self.path)
+        faults.KINDS[self.fault].lift(self.at)
 
-    def standing(self) -> bool | None:
-        """Whether the fault is seen from outside now."""
-        return faults.KINDS[self.fault].standing(self.path)
+    def standing(self, ended: Ended | None) -> bool | None:
+        """Whether the fault is seen from outside now, the phase having ended so.
+
+        A process that was killed under the phase's own is gone, and was not heard of again. (How it
+        ended, the kernel told its parent alone.)
+        """
+        if self.fault == "kill" and ended is not None and ended.how != FAULTS["kill"]:
+            return self.pid != ended.pid and self.last and not os.path.exists(f"/proc/{self.pid}")
+        return faults.KINDS[self.fault].standing(self.at)
 
 
 def written(place: str, since: Ledger[EventLine] | None = None) -> Ledger[EventLine]:
@@ -46,11 +63,13 @@ def written(place: str, since: Ledger[EventLine] | None = None) -> Ledger[EventL
     return replace(now, damage=(*now.damage, "events.jsonl: what stood there is gone"))
 
 
-def strike(lines: Sequence[EventLine]) -> Strike | None:
+def strike(lines: Sequence[EventLine], runtime: Runtime, operation: Operation) -> Strike | None:
     """The first strike among the events; None where no fault came to strike."""
-    for line in lines:
+    for seq, line in enumerate(lines):
         if line.lane == "fault" and "fault" in line.value:
-            return Strike(line.value["fault"], line.pid, line.path)
+            at = Target(str(line.value.get("point")), line.path, runtime, operation)
+            last = all(later.pid != line.pid for later in lines[seq + 1 :])
+            return Strike(line.value["fault"], line.pid, at, last)
     return None
 
 
@@ -90,21 +109,23 @@ def observe(
     operation: Operation,
     after: Literal["fault", "recover"],
     ended: Ended | None,
+    asked: bool,
 ) -> Observation:
     """Observe one cell from its parent process, while nothing of it is alive.
 
     Args:
         place: the cell's folder.
         lines: what ``written`` gives now.
-        runtime: asked for the stored state alone.
+        runtime: asked for the stored state, and for what it refuses, alone.
         operation: as recovery has it in hand.
         after: which of the two observations this is: the verb of the phase before it.
         ended: how that phase ended; None where there was none.
+        asked: whether a process of its own has asked for the stored state.
     """
     calls = ledger.read(os.path.join(place, folder.CALLS), CallLine)
     seen, effect_damage = effects(place)
-    state, record_damage = _recorded(runtime, operation)
-    struck = strike(lines.lines) if after == "fault" else None
+    state, record_damage = _recorded(place, runtime, operation, asked)
+    struck = strike(lines.lines, runtime, operation) if after == "fault" else None
     answer = returned(lines.lines, after)
     how = ended.how if ended else None
     if how == "exit" and answer is None:
@@ -120,7 +141,7 @@ def observe(
         error=answer,
         ended=how,
         settled=process.fence_is_free(place) and not (ended and ended.left_behind),
-        standing=struck.standing() if struck else None,
+        standing=struck.standing(ended) if struck else None,
         damage=(
             *lines.damage,
             *calls.damage,
@@ -132,9 +153,15 @@ def observe(
     )
 
 
-def _recorded(runtime: Runtime, operation: Operation) -> tuple[Recorded, tuple[str, ...]]:
+def _recorded(
+    place: str, runtime: Runtime, operation: Operation, asked: bool
+) -> tuple[Recorded, tuple[str, ...]]:
+    """What is stored: asked for here, or as the process found it that was there to ask."""
     try:
-        return recorded(runtime, operation), ()
+        if not asked:
+            return recorded(runtime, operation), ()
+        with open(os.path.join(place, folder.STATE), "rb") as file:
+            return msgspec.json.decode(file.read(), type=Recorded), ()
     except Exception as error:
         return Recorded(ledger.UNREADABLE), (f"record: cannot be read ({code_of(error)})",)
 
@@ -159,7 +186,7 @@ def _contradictions(
     if any(e.value.get("error") == ledger.UNKNOWN_POINT for e in lines):
         damage.append("events.jsonl: the runtime reached a point that does not exist")
     strikes = [e for e in lines if e.lane == "fault" and "fault" in e.value]
-    if ended and ended.how == "SIGKILL" and any(e.pid != ended.pid for e in strikes):
+    if ended and ended.how == "SIGKILL" and strikes and all(e.pid != ended.pid for e in strikes):
         damage.append("events.jsonl: the phase was killed, but not by the process that struck")
     if ended and ended.left_behind:
         damage.append("processes: some outlived the phase, and were ended")

@@ -11,17 +11,20 @@ import contextlib
 import fcntl
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
-from rcr_probes import faults, folder, ledger, linux, points, request
+from rcr_probes import faults, folder, ledger, linux, points, request, strace
 from rcr_probes.errors import code_of
 from rcr_probes.executor import MarkerExecutor
-from rcr_probes.model import NONE, POINTS, Cell, Json, Lane, Recorded
-from rcr_probes.runtime import Operation, Runtime, load, recorded
+from rcr_probes.model import BASELINE, NONE, POINTS, Cell, Json, Lane, Recorded
+from rcr_probes.runtime import Operation, Runtime, load, offered, recorded
 
+_FOREIGN = "rcr_probes.foreign"  # a module that imports this one
+STATE = "state/"  # and the verb of the phase after which it is asked
 BROKEN = 70  # the exit status of a phase in which the harness itself broke: EX_SOFTWARE
 
 
@@ -29,14 +32,19 @@ def perform(place: str, verb: str, parent: int) -> None:
     """Do one verb for the cell whose folder is ``place``, and write down what happens.
 
     ``fault`` starts the operation with the cell's fault armed; ``recover`` recovers by the cell's
-    policy; ``force`` calls the executor once, past the runtime: the measured truth.
+    policy; ``force`` calls the executor once, past the runtime: the measured truth; ``state/fault``
+    and ``state/recover`` ask what is stored after that phase.
     """
     os.setsid()  # a group of its own, so that a phase that overruns ends with all that it started
     linux.die_with(parent)
     hold_fence(place)
     cell = folder.read_cell(place)
-    phase = _Phase(place, verb, cell, load(cell.runtime))
-    points.watch(phase.reached)
+    runtime = load(cell.runtime)
+    if verb.startswith(STATE):  # what is stored is seen as recovery has the operation in hand
+        Phase(place, verb.removeprefix(STATE), cell, runtime, "recover").store_state(place)
+        return
+    phase = Phase(place, verb, cell, runtime, verb)
+    points.watch(phase.reached, _outside(place, verb, cell))
     error = NONE
     try:
         match verb:
@@ -54,7 +62,25 @@ def perform(place: str, verb: str, parent: int) -> None:
     phase.emit("return", {"error": error})
     _leave()
     points.watch(None)
+    if not asks(cell, runtime):  # what came to its points was perhaps not this process
+        phase.look_back()
     phase.sample()
+
+
+def asks(cell: Cell, runtime: Runtime) -> bool:
+    """Whether a phase itself asks for the stored state: at each point, and at its end.
+
+    Where a system call is struck it does not, for then the calls that count are the runtime's own.
+    """
+    return bool(offered(runtime, "state_at_points")) and strace.parse(cell.point) is None
+
+
+def _outside(place: str, verb: str, cell: Cell) -> points.Outside:
+    """The commands do their part where we are, wherever they are run."""
+    words = (sys.executable, "-P", "-m", _FOREIGN)
+    rest = (os.getcwd(), place, verb)
+    armed = cell.point if verb == "fault" and cell.point in POINTS else None
+    return points.Outside((*words, "call", *rest), (*words, "reach", *rest), armed)
 
 
 def _tell(raised: BaseException) -> None:
@@ -105,21 +131,46 @@ def operation(cell: Cell, place: str, verb: str, executor: MarkerExecutor) -> Op
     """The operation as its caller hands it over in this phase."""
     asked = request.requested(cell) if verb == "fault" else request.recomputed(cell)
     private = Path(place, folder.RUNTIME)
-    return Operation(request.approved(cell).operation_key, asked, private, executor)
+    key, variant = request.approved(cell).operation_key, cell.variant or BASELINE
+    return Operation(key, asked, private, executor, variant)
 
 
-class _Phase:
+class Phase:
     """Writes the events of one phase: points, the states and audit lines seen at them, strikes."""
 
-    def __init__(self, place: str, verb: str, cell: Cell, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        place: str,
+        verb: str,
+        cell: Cell,
+        runtime: Runtime,
+        hand: str,
+        pid: Callable[[], int] = os.getpid,
+    ) -> None:
+        """Look at what is there.
+
+        Args:
+            place: the cell's folder.
+            verb: of the phase.
+            cell: what is planned.
+            runtime: under probe.
+            hand: the verb whose request is in hand.
+            pid: of the process that comes to points.
+        """
         self._events = os.path.join(place, folder.EVENTS)
+        self._struck = os.path.join(place, folder.STRUCK)
         self._verb = verb
         self._cell = cell
         self._armed = verb == "fault" and cell.fault != NONE
         self.runtime = runtime
         executor = MarkerExecutor(place, cell.dedupe, self.emit)
-        self.operation = operation(cell, place, verb, executor)
-        # What earlier phases have already written down is not news.
+        self.operation = operation(cell, place, hand, executor)
+        self._pid = pid
+        self._asks = asks(cell, runtime)
+        self.look_back()
+
+    def look_back(self) -> None:
+        """See what is written down already: it is no news, whoever has written it."""
         self._state: Mapping[str, Json] | None = None
         self._audited: dict[str, int] = {}
         for line in ledger.read(self._events, ledger.EventLine).lines:
@@ -135,7 +186,7 @@ class _Phase:
         ends here, and its cell is unknown.
         """
         try:
-            line = ledger.EventLine(self._verb, lane, dict(value), os.getpid(), path)
+            line = ledger.EventLine(self._verb, lane, dict(value), self._pid(), path, time.time())
             ledger.append(self._events, line)
         except Exception as broken:
             os.write(2, f"harness: an event could not be written: {broken}\n".encode())
@@ -150,16 +201,28 @@ class _Phase:
             self.emit("fault", {"point": name, "error": ledger.UNKNOWN_POINT})
             return
         self.emit("point", {"point": name})
-        if self._armed and name == self._cell.point:
-            self._armed = False
-            self._strike(name, path)
+        if self._armed and name == self._cell.point and self._is_first():
+            self._strike(faults.Target(name, path, self.runtime, self.operation, self._pid()))
 
-    def _strike(self, point: str, path: str | None) -> None:
-        self.emit("fault", {"point": point, "fault": self._cell.fault}, path)  # before the strike
+    def _is_first(self) -> bool:
+        """Whether no process and no thread of this phase has come to the armed point before."""
+        self._armed = False
         try:
-            faults.KINDS[self._cell.fault].strike(point, path)
+            os.close(os.open(self._struck, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
+        except FileExistsError:
+            return False
+        return True
+
+    def _strike(self, at: faults.Target) -> None:
+        def proven(error: str) -> None:
+            self.emit("fault", {"point": at.point, "error": error})
+
+        fault = {"point": at.point, "fault": self._cell.fault}
+        self.emit("fault", fault, at.path)  # before the strike
+        try:
+            faults.KINDS[self._cell.fault].strike(at, proven)
         except Exception as raised:
-            self.emit("fault", {"point": point, "error": code_of(raised)})
+            proven(code_of(raised))
             raise
 
     def sample(self) -> None:
@@ -169,10 +232,15 @@ class _Phase:
             for line in lines[seen:]:
                 self.emit("audit", {"event": line}, path)
             self._audited[path] = max(seen, len(lines))
-        if self._verb == "force":
-            return
+        if self._verb != "force" and self._asks:
+            self.sample_state()
+
+    def sample_state(self) -> Recorded | None:
+        """Note the stored state where it changed, and return it; None where it cannot be read."""
+        stored = None
         try:
-            state = shown(recorded(self.runtime, self.operation))
+            stored = recorded(self.runtime, self.operation)
+            state = shown(stored)
         except Exception as raised:
             state = {"status": ledger.UNREADABLE, "error": code_of(raised)}
             if state != self._state:
@@ -180,6 +248,14 @@ class _Phase:
         if state != self._state:
             self._state = state
             self.emit("state", state)
+        return stored
+
+    def store_state(self, place: str) -> None:
+        """Ask once for the stored state, and leave it where the observer finds it."""
+        stored = self.sample_state()
+        if stored is not None:
+            with open(os.path.join(place, folder.STATE), "wb") as file:
+                file.write(msgspec.json.encode(stored))
 
 
 def shown(seen: Recorded) -> Mapping[str, Json]:

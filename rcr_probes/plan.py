@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import re
+import shutil
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +17,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rcr_probes import faults
-from rcr_probes.errors import PlanError, UnknownName
+from rcr_probes import faults, strace
+from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
 from rcr_probes.model import (
+    CALL_FAULTS,
     DEDUPES,
     DIGESTS,
     NONE,
@@ -28,13 +30,14 @@ from rcr_probes.model import (
     Cell,
     Plan,
 )
-from rcr_probes.runtime import Runtime, load
+from rcr_probes.runtime import Runtime, load, offered
 
 AXES = tuple(f.name for f in fields(Cell))
 _NUMBERS = ("recoverers", "seed", "repeat")
 _NAME = re.compile(r"\w[\w. -]*")  # it names the evidence folder, so no path hides in it
 _MOST = 1_000_000  # cells in one table: more is a slip of the pen, and would fill the memory
 _LARGEST = 2**53 - 1  # a larger number does not come back the same from every JSON reader
+_CALL = "CALL@FILE#N, such as write@state#1"
 _REQUIRED = tuple(f.name for f in fields(Cell) if f.default is MISSING)
 
 
@@ -50,7 +53,36 @@ def read(name: str | os.PathLike[str]) -> Plan:
     Raises:
         UnknownName: there is no such plan, or it holds a name that nothing knows.
         PlanError: it cannot be read, or cannot be run as it is written.
+        RuntimeUnusable: a runtime of it cannot be loaded.
     """
+    return validated(_written(name))
+
+
+def read_installed(name: str | os.PathLike[str]) -> tuple[Plan, tuple[RuntimeMissing, ...]]:
+    """The plan with this name, without the cells of runtimes that lack something on this machine.
+
+    Returns:
+        The plan, and for each runtime that was left out what it lacks.
+
+    Raises:
+        RuntimeMissing: nothing of the plan is left.
+        UnknownName, PlanError, RuntimeUnusable: as ``read``.
+    """
+    whole = _written(name)
+    missing: dict[str, RuntimeMissing] = {}
+    for runtime in dict.fromkeys(str(cell.runtime) for cell in whole.cells):
+        try:
+            _loaded(runtime)
+        except RuntimeMissing as error:
+            missing[runtime] = error
+    cells = tuple(cell for cell in whole.cells if cell.runtime not in missing)
+    if missing and not cells:
+        raise next(iter(missing.values()))
+    return validated(Plan(whole.name, cells)), tuple(missing.values())
+
+
+def _written(name: str | os.PathLike[str]) -> Plan:
+    """The plan as it is written, not validated yet."""
     if name in shipped():
         text = (files("rcr_probes") / "plans" / f"{name}.toml").read_text(encoding="utf-8")
         return _parsed(text, str(name))
@@ -110,6 +142,7 @@ def validated(plan: Plan) -> Plan:
         )
     if not plan.cells:
         raise PlanError(f"The plan {plan.name!r} has no cells.", "Give it one cell or more.")
+    _loaded.cache_clear()  # what describes a runtime may have been mended since
     for cell in plan.cells:
         _validate(cell)
     seen: set[Cell] = set()
@@ -153,7 +186,7 @@ def _parsed(text: str, origin: str) -> Plan:
         )
     if not all(isinstance(table, Mapping) for table in tables):
         raise PlanError(f"In the plan {origin!r}, cells is no table.", "Write [[cells]].")
-    return validated(Plan(name, tuple(c for table in tables for c in product(**table))))
+    return Plan(name, tuple(c for table in tables for c in product(**table)))
 
 
 def _validate(cell: Cell) -> None:
@@ -165,13 +198,14 @@ def _validate(cell: Cell) -> None:
                 f"It takes {'a whole number' if kind is int else 'a name in quotes'}.",
             )
     runtime = _loaded(cell.runtime)
-    _known("point", cell.point, (NONE, *POINTS))
+    if "@" not in cell.point:  # a system call is looked at together with its fault
+        _known("point", cell.point, (NONE, *POINTS))
     _known("fault", cell.fault, (NONE, *faults.KINDS))
     _known("dedupe", cell.dedupe, DEDUPES)
     _known("digest", cell.digest, DIGESTS)
     _known("policy", cell.policy, (*POLICIES, *runtime.recoveries))
     _known("witness", cell.witness, WITNESSES)
-    _known("variant", cell.variant, ("baseline",))
+    _known("variant", cell.variant, offered(runtime, "variants"))
     _known("recovery_fault", cell.recovery_fault, (NONE,))
     if cell.recoverers != 1:
         raise PlanError(f"recoverers = {cell.recoverers} cannot be run.", "One can: recoverers = 1")
@@ -192,16 +226,35 @@ def _combination(cell: Cell, runtime: Runtime) -> None:
         )
     if cell.point == NONE:
         return
+    if "@" in cell.point:
+        _call(cell)
+        return
     if cell.point not in faults.KINDS[cell.fault].points:
         raise PlanError(
             f"The fault {cell.fault!r} cannot strike at {cell.point!r}.",
-            f"It can at {', '.join(faults.KINDS[cell.fault].points)}.",
+            f"It can at {', '.join(faults.KINDS[cell.fault].points) or _CALL}.",
         )
     if cell.fault not in runtime.points.get(cell.point, ()):
         there = sorted(runtime.points.get(cell.point, ())) or ["nothing"]
         raise PlanError(
             f"The runtime {cell.runtime!r} does not support {cell.fault!r} at {cell.point!r}.",
             f"There it supports {', '.join(there)}.",
+        )
+
+
+def _call(cell: Cell) -> None:
+    """Refuse a system call at which nothing can strike; any runtime makes some."""
+    _known("system call", cell.point.partition("@")[0], strace.KNOWN)
+    if strace.parse(cell.point) is None:
+        raise PlanError(
+            f"The point {cell.point!r} is no {_CALL}.",
+            "FILE is a path in the runtime's private folder, without '..'; N counts from 1.",
+        )
+    _known("fault at a system call", cell.fault, CALL_FAULTS)
+    if shutil.which(strace.PROGRAM) is None:
+        raise PlanError(
+            f"The point {cell.point!r} needs strace, which is not installed here.",
+            "Type: sudo apt install strace",
         )
 
 

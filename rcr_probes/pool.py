@@ -21,7 +21,7 @@ from rcr_probes.model import Capture
 from rcr_probes.worker import Job
 
 _AHEAD = 2  # jobs that a worker has in hand, so that it never waits for us
-_PHASES = 3  # of a cell, each with its deadline
+_PHASES = 5  # of a cell, each with its deadline; two ask for the state
 _GRACE = 30.0  # seconds for what a worker does besides: start, observe, seal
 
 

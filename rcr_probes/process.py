@@ -8,9 +8,13 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rcr_probes import folder, phase
+
+_GRACE = 0.5  # seconds that a process has to end by itself once its phase has ended
+_LOOK = 0.002  # seconds between two looks at whether it has
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,9 @@ class Ended:
     left_behind: int
 
 
-def run_phase(start: str, place: str, verb: str, deadline: float) -> Ended:
+def run_phase(
+    start: str, place: str, verb: str, deadline: float, under: Sequence[str] = ()
+) -> Ended:
     """Run one verb in one new process, and return when nothing of it is alive.
 
     The caller is single-threaded, has called ``linux.adopt_descendants``, and has no other
@@ -41,9 +47,10 @@ def run_phase(start: str, place: str, verb: str, deadline: float) -> Ended:
         place: the cell's folder.
         verb: ``fault``, ``recover`` or ``force``.
         deadline: seconds; a phase that overruns is killed with its whole process group.
+        under: the program, and its arguments, that becomes the phase's process; ``spawn`` alone.
     """
     begun = time.monotonic()
-    pid = (_fork if start == "fork" else _spawn)(place, verb)
+    pid = _fork(place, verb) if start == "fork" else _spawn(place, verb, under)
     try:
         overran = not _ends_within(pid, deadline)
     except BaseException:
@@ -68,14 +75,20 @@ def fence_is_free(place: str) -> bool:
 
 
 def end_orphans() -> int:
-    """End every child that is left, and the children that they leave in turn; return how many."""
-    ended = 0
+    """End every child that is left, and the children that they leave in turn; return how many.
+
+    One that is on its way out is waited for: what dies with its parent dies a moment later.
+    """
+    ended, until = 0, time.monotonic() + _GRACE
     while True:
         try:
             reaped, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             return ended
         if reaped:
+            continue
+        if time.monotonic() < until:
+            time.sleep(_LOOK)
             continue
         for pid in _children():
             os.kill(pid, signal.SIGKILL)
@@ -129,15 +142,15 @@ def _redirect(output: str) -> None:
     os.close(out)
 
 
-def _spawn(place: str, verb: str) -> int:
+def _spawn(place: str, verb: str, under: Sequence[str]) -> int:
     output = os.path.join(place, folder.OUTPUT)
-    argv = [sys.executable, "-P", "-m", phase.__name__, place, verb, str(os.getpid())]
+    argv = [*under, sys.executable, "-P", "-m", phase.__name__, place, verb, str(os.getpid())]
     actions = (
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     )
-    return os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions)
+    return os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
 
 
 def _ends_within(pid: int, deadline: float) -> bool:

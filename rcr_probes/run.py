@@ -14,6 +14,7 @@ from rcr_probes.errors import PlanError, UnknownName
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import STARTS, Cell, Plan
+from rcr_probes.runtime import load, offered
 from rcr_probes.scratch import scratch
 from rcr_probes.worker import Job
 
@@ -74,7 +75,7 @@ def run(
         )
     if (folder / store.MANIFEST).exists():
         return store.read_whole(folder)
-    with store.Writer(folder, checked) as writer, _place(folder, keep) as place:
+    with store.Writer(folder, checked, _versions(checked)) as writer, _place(folder, keep) as place:
         rest = checked.cells[writer.done :]
         jobs = (
             Job(cell, _folder(place, number, cell, keep), start, deadline, keep)
@@ -85,6 +86,15 @@ def run(
             if progress:
                 progress(writer.done, len(checked.cells))
         return writer.seal()
+
+
+def _versions(plan: Plan) -> dict[str, str]:
+    """What the plan's runtimes depend on, by name."""
+    return {
+        name: version
+        for runtime in dict.fromkeys(cell.runtime for cell in plan.cells)
+        for name, version in offered(load(runtime), "versions")().items()
+    }
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +12,10 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from rcr_probes.errors import RuntimeUnusable
-from rcr_probes.model import FAULTS, POINTS, SAYS, Json, Recorded, Says
+from rcr_probes.model import BASELINE, FAULTS, POINTS, SAYS, Json, Recorded, Says
+
+_DESCRIBED = "rcr_probes.runtimes.command:described"
+_VARIANT = re.compile(r"[a-z]\w*", re.ASCII)
 
 
 class Executor(Protocol):
@@ -35,12 +39,30 @@ class Operation:
         folder: private to the runtime and this cell, and there before ``start``; holds what the
             runtime stores, and what a caller would keep between the attempts (its ticket).
         executor: what to call.
+        variant: which of its configurations the runtime is to run in.
     """
 
     key: str
     request: Mapping[str, Json]
     folder: Path
     executor: Executor
+    variant: str = BASELINE
+
+
+class Refusal(Protocol):
+    """The seam by which a runtime's own write of a result is made to fail."""
+
+    def place(self) -> None:
+        """Put it there; called in the process that reached ``after_action``."""
+        ...
+
+    def standing(self) -> bool:
+        """Whether it is seen from outside, once the phase is over; cheap, and of files alone."""
+        ...
+
+    def lift(self) -> None:
+        """Take it away, before recovery; cheap, and of files alone."""
+        ...
 
 
 class Runtime(Protocol):
@@ -65,16 +87,54 @@ class Runtime(Protocol):
         """What is stored. Writes nothing, reclassifies nothing."""
         ...
 
+    # What follows may be left out; ``offered`` gives what then holds.
+    #
+    # variants: tuple[str, ...] = ("baseline",)
+    #     Its configurations, by name: ``operation.variant`` is one of them.
+    # versions: Callable[[], Mapping[str, str]]
+    #     What it depends on, package or program → version: sealed with the captures.
+    # state_at_points: bool = True
+    #     False where asking for the state is costly, or would disturb a run: then it is asked only
+    #     when nothing of the phase is alive, in a process of its own.
+    # def refusal(self, operation: Operation) -> Refusal
+    #     How its own write of the result is made to fail: the fault ``result_refused``.
+    # def hosts(self, operation: Operation) -> Sequence[int]
+    #     The pids of its long-lived processes, never the phase's own: the fault ``kill_host``. It
+    #     is asked in the process that reached the point.
+
+
+def offered(runtime: Runtime, name: str) -> Any:
+    """A part of the contract that a runtime may leave out; what holds then, where it does.
+
+    Args:
+        runtime: the runtime.
+        name: ``variants``, ``versions``, ``state_at_points``, ``refusal`` or ``hosts``.
+    """
+    return getattr(runtime, name, _LEFT_OUT[name])
+
+
+_LEFT_OUT: Mapping[str, Any] = {
+    "variants": (BASELINE,),
+    "versions": dict,  # called, it is empty
+    "state_at_points": True,
+    "refusal": None,
+    "hosts": None,
+}
+# A kind of fault that needs a seam of the runtime, and the part of the contract that gives it.
+SEAMS: Mapping[str, str] = {"result_refused": "refusal", "kill_host": "hosts"}
+
 
 def load(name: str) -> Runtime:
     """The runtime that the factory ``package.module:factory`` makes.
 
-    The current directory is importable.
+    The current directory is importable. A name that ends with ``.toml`` is the path of a file that
+    describes a runtime in any language: ``rcr_probes.runtimes.command`` makes it.
 
     Raises:
         RuntimeUnusable: no such module or factory, or what it makes does not keep the contract.
     """
-    module_name, _, factory_name = name.partition(":")
+    described = name.endswith(".toml")
+    module_name, _, factory_name = (_DESCRIBED if described else name).partition(":")
     if not module_name or not factory_name:
         raise RuntimeUnusable(
             f"{name!r} does not name a runtime.",
@@ -97,7 +157,9 @@ def load(name: str) -> Runtime:
             "installed (one written in a notebook cell needs %%writefile my_runtime.py).",
         ) from error
     try:
-        runtime = factory()
+        runtime = factory(name) if described else factory()
+    except RuntimeUnusable:
+        raise
     except (Exception, SystemExit) as error:
         raise RuntimeUnusable(
             f"The factory of {name!r} failed: {type(error).__name__}: {error}.",
@@ -133,6 +195,14 @@ def _breaches(runtime: object) -> Iterator[str]:
             yield f"{word!r} is no {kind} ({', '.join(known)})"
     if not all(isinstance(way, str) for way in (*made.recoveries, *made.says)):
         yield "a state or a way to recover is not named by text"
+    variants = offered(made, "variants")
+    if not isinstance(variants, tuple) or not all(
+        isinstance(v, str) and _VARIANT.fullmatch(v) for v in variants
+    ):
+        yield f"variants is {variants!r}, not a tuple of words"
+    for kind, seam in SEAMS.items():
+        if any(kind in kinds for kinds in made.points.values()) and not offered(made, seam):
+            yield f"it declares {kind!r}, but has no {seam}()"
 
 
 def recorded(runtime: Runtime, operation: Operation) -> Recorded:

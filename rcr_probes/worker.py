@@ -7,6 +7,7 @@ after its imports; docs/design.md §4 says what must not be imported here.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -16,7 +17,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from rcr_probes import folder, ledger, linux, observe, phase, process, request
+from rcr_probes import folder, ledger, linux, observe, phase, process, request, strace, traced
 from rcr_probes.errors import code_of
 from rcr_probes.evidence import seal
 from rcr_probes.evidence.derive import derive
@@ -74,7 +75,7 @@ def run_cell(job: Job) -> Capture:
     except Exception as error:
         return broken(job, code_of(error))
     circumstances = Circumstances(
-        start=job.start,
+        start=_start_of_fault(job),
         parent=os.getpid(),
         pids={verb: end.pid for verb, end in ended.items()},
         seconds={verb: round(end.seconds, 6) for verb, end in ended.items()},
@@ -129,18 +130,25 @@ def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
     folder.make(place, cell)
     in_hand = phase.operation(cell, place, "recover", MarkerExecutor(place, cell.dedupe, _mute))
 
-    ended["fault"] = process.run_phase(job.start, place, "fault", job.deadline)
+    asked = not phase.asks(cell, runtime)
+    start, under = _start_of_fault(job), traced.under(place, cell)
+    ended["fault"] = process.run_phase(start, place, "fault", job.deadline, under)
+    traced.note(place, cell, ended["fault"])
+    if asked:
+        _ask_state(job, "fault")
     lines = observe.written(place)
-    first = observe.observe(place, lines, runtime, in_hand, "fault", ended["fault"])
+    first = observe.observe(place, lines, runtime, in_hand, "fault", ended["fault"], asked)
     _write(place, first)
     forced, ended["force"] = _force(job)
-    struck = observe.strike(lines.lines)
+    struck = observe.strike(lines.lines, runtime, in_hand)
     if struck is not None:
         struck.lift()
     if cell.policy != "never":
         ended["recover"] = process.run_phase(job.start, place, "recover", job.deadline)
+        if asked:
+            _ask_state(job, "recover")
     lines = observe.written(place, since=lines)
-    last = observe.observe(place, lines, runtime, in_hand, "recover", ended.get("recover"))
+    last = observe.observe(place, lines, runtime, in_hand, "recover", ended.get("recover"), asked)
     _write(place, last)
     return Measurement(
         cell=cell,
@@ -151,6 +159,21 @@ def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
         observations=(first, last),
         forced=forced,
     )
+
+
+def _start_of_fault(job: Job) -> str:
+    """How the fault phase is started: strace is put before a new interpreter alone."""
+    return job.start if strace.parse(job.cell.point) is None else "spawn"
+
+
+def _ask_state(job: Job, after: str) -> None:
+    """Have the stored state asked for in a process of its own.
+
+    One that fails leaves nothing, and the observation says so.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(job.folder, folder.STATE))
+    process.run_phase(job.start, job.folder, f"{phase.STATE}{after}", job.deadline)
 
 
 def _force(job: Job) -> tuple[Forced, Ended]:

@@ -27,7 +27,9 @@ P3: Mapping[str, Any] = {"point": "completion_audit", "fault": "audit_is_directo
 def effects(*targets: str) -> tuple[Effect, ...]:
     """Effects of the approved key on these targets."""
     return tuple(
-        Effect(f"E{n}", "operation-0", "local-marker", target)
+        Effect(
+            f"E{n}", "operation-0", target.partition(":")[2] or "local-marker", target.split(":")[0]
+        )
         for n, target in enumerate(targets, 1)
     )
 

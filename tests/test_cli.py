@@ -32,10 +32,22 @@ from rcr_probes.scratch import PREFIX
 from tests.evidence import made
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ("run", "show", "explain", "check", "compare", "import", "decide", "notebooks")
+COMMANDS = (
+    "run",
+    "probe",
+    "runtimes",
+    "conformance",
+    "show",
+    "explain",
+    "check",
+    "compare",
+    "import",
+    "decide",
+    "notebooks",
+)
 P3 = "completion_audit/audit_is_directory/none/same/resume"
 CONTROL = "none/none/none/same/again"
-OPTION = r"(?<![\w-])--?[a-z]+"
+OPTION = r"(?<![\w-])--?[a-z]+(?:-[a-z]+)*"
 
 FAULT_LOCATIONS = [
     ["probe", "caller sees", "persisted state", "effects"],

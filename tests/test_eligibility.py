@@ -100,10 +100,15 @@ def check(module: ModuleType) -> None:
         assert module.decide(Facts(identity, effect, capability)).reasons == reasons
     for effects, settled, damage, fact in KNOWN.values():
         assert module.effect(APPROVED, observed(effects, settled, damage)) == fact
+        due = module.effect(APPROVED, observed(effects, settled, damage), due=True)
+        assert due == ("unknown" if fact == "absent" else fact)
     two = Approved("operation-0", "marker-0", effects=2)
     assert module.effect(two, observed((OURS,), True, ())) == "partial"
     assert module.effect(two, observed((OURS,), False, ())) == "unknown"
     assert module.effect(two, observed((OURS, OURS), True, ())) == "present"
+    cell, seen = Cell(point="none", fault="none"), observed((), True, ())
+    for says, fact in (("due", "unknown"), ("open", "absent"), ("not_done", "absent")):
+        assert module.known(cell, APPROVED, seen, {"failed": says}).effect == fact
     digests = [("a", "a", "valid"), ("a", "b", "changed"), (None, "a", "unknown")]
     for approved, current, fact in [*digests, ("a", None, "unknown")]:
         recorded = Recorded("failed", approved_digest=approved, current_digest=current)
@@ -125,6 +130,17 @@ def test_what_is_known_comes_from_the_first_observation_and_the_declared_capabil
     cell = Cell(point="none", fault="none", dedupe="operation_key")
     recorded = Recorded("failed", approved_digest="a", current_digest="a")
     seen = Observation("fault", 0, recorded, (OURS,), 1, settled=True)
-    assert eligibility.known(cell, APPROVED, seen) == Facts(
+    assert eligibility.known(cell, APPROVED, seen, {"failed": "open"}) == Facts(
         "valid", "present", ("lookup", "replay")
     )
+
+
+def test_an_absent_effect_of_a_runtime_that_is_due_to_act_is_unknown() -> None:
+    """A message that will be delivered again may still make it: another call would be a second."""
+    cell = Cell(point="none", fault="none")
+    recorded = Recorded("unacked", approved_digest="a", current_digest="a")
+    seen = Observation("fault", 0, recorded, (), 0, settled=True)
+    due = eligibility.known(cell, APPROVED, seen, {"unacked": "due"})
+    assert (due.effect, eligibility.decide(due).eligibility) == ("unknown", "stop")
+    open_ = eligibility.known(cell, APPROVED, seen, {"unacked": "open"})
+    assert eligibility.decide(open_).eligibility == "reexecute"

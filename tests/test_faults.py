@@ -10,7 +10,22 @@ import pytest
 
 from rcr_probes import faults
 from rcr_probes.errors import FaultError, InjectedFault
-from rcr_probes.model import FAULT_POINTS, FAULTS
+from rcr_probes.executor import MarkerExecutor
+from rcr_probes.faults import Target
+from rcr_probes.model import FAULT_POINTS, FAULTS, Cell
+from rcr_probes.phase import operation
+from tests.forking_runtime import runtime
+
+
+def at(point: str, path: Path | None = None, private: Path = Path()) -> Target:
+    """A target in a runtime that offers every seam."""
+    cell = Cell(point=point, fault="none")
+    in_hand = operation(cell, str(private), "fault", MarkerExecutor(str(private), "none", mute))
+    return Target(point, None if path is None else str(path), runtime(), in_hand)
+
+
+def mute(*_: object) -> None:
+    """Nobody listens."""
 
 
 def test_every_kind_that_a_plan_may_name_can_be_placed() -> None:
@@ -28,13 +43,13 @@ def test_an_audit_that_is_a_directory_raises_in_the_append_and_is_put_back(
     if before is not None:
         audit.write_bytes(before)
     fault = faults.KINDS["audit_is_directory"]
-    assert fault.standing(str(audit)) is False
-    fault.strike("start_audit", str(audit))
-    assert fault.standing(str(audit)) is True
+    assert fault.standing(at("start_audit", audit)) is False
+    fault.strike(at("start_audit", audit), mute)
+    assert fault.standing(at("start_audit", audit)) is True
     with pytest.raises(IsADirectoryError):
         audit.open("ab")
-    fault.lift(str(audit))
-    assert fault.standing(str(audit)) is False
+    fault.lift(at("start_audit", audit))
+    assert fault.standing(at("start_audit", audit)) is False
     assert (audit.read_bytes() if audit.exists() else None) == before
     assert len(list(tmp_path.iterdir())) == (before is not None)
 
@@ -44,9 +59,9 @@ def test_what_a_runtime_puts_into_the_directory_is_kept_aside(tmp_path: Path) ->
     audit = tmp_path / "audit.jsonl"
     audit.write_bytes(b"{}\n")
     fault = faults.KINDS["audit_is_directory"]
-    fault.strike("start_audit", str(audit))
+    fault.strike(at("start_audit", audit), mute)
     (audit / "elsewhere.jsonl").write_text("mine")
-    fault.lift(str(audit))
+    fault.lift(at("start_audit", audit))
     assert audit.read_bytes() == b"{}\n"
     assert (tmp_path / "audit.jsonl.struck" / "elsewhere.jsonl").read_text() == "mine"
 
@@ -55,26 +70,26 @@ def test_lifting_what_was_never_placed_changes_nothing(tmp_path: Path) -> None:
     """A fault that did not fire leaves the audit as it is."""
     audit = tmp_path / "audit.jsonl"
     audit.write_bytes(b"{}\n")
-    faults.KINDS["audit_is_directory"].lift(str(audit))
+    faults.KINDS["audit_is_directory"].lift(at("start_audit", audit))
     assert audit.read_bytes() == b"{}\n"
 
 
 def test_a_file_fault_without_a_path_says_what_the_point_must_hand_over() -> None:
     """The remedy names the argument that the runtime left out."""
     with pytest.raises(FaultError, match="reach\\(point, path="):
-        faults.KINDS["audit_is_directory"].strike("start_audit", None)
+        faults.KINDS["audit_is_directory"].strike(at("start_audit"), mute)
 
 
 def test_an_exception_carries_its_point() -> None:
     """What leaves the point says where it was injected."""
     with pytest.raises(InjectedFault, match="before_action"):
-        faults.KINDS["exception"].strike("before_action", None)
+        faults.KINDS["exception"].strike(at("before_action"), mute)
 
 
 def test_a_kill_is_a_real_sigkill() -> None:
     """The wait status is that signal."""
     pid = os.fork()
     if pid == 0:
-        faults.KINDS["kill"].strike("response", None)
+        faults.KINDS["kill"].strike(at("response"), mute)
         os._exit(0)
     assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGKILL

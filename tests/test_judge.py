@@ -22,6 +22,7 @@ from rcr_probes.model import (
 from tests.measurements import APPROVED, SAYS, effects, measured, strike
 
 M = "marker-0"
+A, B = f"{M}:1", f"{M}:2"  # the two parts of an operation that makes two effects
 TWO = Approved("operation-0", M, effects=2)
 KILLED: Mapping[str, Any] = {
     "cell": {"point": "after_action", "fault": "kill"},
@@ -72,6 +73,30 @@ VERDICT_ROWS: Mapping[str, tuple[dict[str, Any], str]] = {
         "state_effect_split",
     ),
     "a part, and the state is open": ({"approved": TWO, "calls": (1, 2)}, "unknown"),
+    "a part, and a call would have doubled it": (
+        {"approved": TWO, "first": (A,), "last": (A,), "forced": (A, A)},
+        "unknown",
+    ),
+    "not called, though the other part was needed": (
+        {"approved": TWO, "first": (A,), "last": (A,), "forced": (A, B)},
+        "blocked",
+    ),
+    "one of two parts twice": (
+        {"approved": TWO, "first": (A,), "last": (A, A), "calls": (1, 2)},
+        "duplicate_effect",
+    ),
+    "the other part is called": (
+        {"approved": TWO, "first": (A,), "last": (A, B), "forced": (A, A), "calls": (1, 2)},
+        "consistent",
+    ),
+    "both parts are called, and one was there": (
+        {"approved": TWO, "first": (A,), "last": (A, B), "forced": (A, A), "calls": (1, 3)},
+        "deduplicated",
+    ),
+    "both parts are there": (
+        {"approved": TWO, "first": (A, B), "last": (A, B), "forced": (A, B, B), "calls": (2, 2)},
+        "protected",
+    ),
     "stopped, and said why": ({"states": ("failed", "verification_required")}, "held"),
     "stopped, though needed and harmless": (
         {
@@ -114,6 +139,7 @@ TRUTH_ROWS = {
 STATE = ("fault", "state", {"status": "succeeded"})
 FAILED = ("fault", "state", {"status": "failed"})
 REASON_ROWS: Mapping[str, dict[str, Any]] = {
+    "called_again_in_fault_phase": {"calls": (2, 2)},
     "split_after_fault": {"states": ("approved", "failed")},
     "done_reclassified": {"lanes": [strike(measured().cell), STATE, FAILED]},
     "evidence_erased": {"evidence": (({"observed_count": 1},), ())},
@@ -121,6 +147,7 @@ REASON_ROWS: Mapping[str, dict[str, Any]] = {
     "no_recovery": {"ended": ("exit", None), "errors": ("EISDIR", None)},
 }
 NEAR_REASONS: Mapping[str, dict[str, Any]] = {
+    "called_again_in_fault_phase": {"calls": (1, 2)},
     "split_after_fault": {"states": ("failed", "failed")},
     "done_reclassified": {"lanes": [strike(measured().cell), FAILED, STATE]},
     "evidence_erased": {"evidence": (({"observed_count": 1},),) * 2},
@@ -150,13 +177,19 @@ def verdict_of(module: ModuleType, made: Measurement) -> Any:
     return module.verdict(made, module.fired(made), truth)
 
 
-def kill(**changes: Any) -> Measurement:
-    return measured(cell={"point": "after_action", "fault": "kill"}, standing=None, **changes)
+def kill(standing: bool | None = None, **changes: Any) -> Measurement:
+    return measured(cell={"point": "after_action", "fault": "kill"}, standing=standing, **changes)
 
 
-def exception(error: str | None) -> Measurement:
-    cell = {"point": "after_action", "fault": "exception"}
-    lanes: list[Any] = [strike(Cell(point="after_action", fault="exception"))]
+def refused(standing: bool | None) -> Measurement:
+    cell = {"point": "after_action", "fault": "result_refused"}
+    return measured(cell=cell, standing=standing, errors=("FAILED", "none"))
+
+
+def proven(error: str | None, fault: str = "exception") -> Measurement:
+    """A fault that is proven by an event of its own."""
+    cell = {"point": "after_action", "fault": fault}
+    lanes: list[Any] = [strike(Cell(point="after_action", fault=fault))]
     if error:
         lanes.append(("fault", "fault", {"point": "after_action", "error": error}))
     return measured(cell=cell, lanes=lanes, standing=None)
@@ -185,9 +218,15 @@ FIRED_ROWS = {
     "a kill": (kill(ended=("SIGKILL", "exit")), True),
     "a kill by the deadline": (kill(ended=("deadline", "exit")), False),
     "a kill that did not kill": (kill(ended=("exit", "exit")), False),
-    "an exception": (exception("INJECTED_FAULT"), True),
-    "an exception of another kind": (exception("EIO"), False),
-    "an exception that never left": (exception(None), False),
+    "a kill below the phase": (kill(ended=("exit", "exit"), standing=True), True),
+    "a kill below the phase, and it lives": (kill(ended=("exit", "exit"), standing=False), False),
+    "a host that was seen to end": (proven("SIGKILL", "kill_host"), True),
+    "a host that nobody saw end": (proven(None, "kill_host"), False),
+    "a refusal that stands": (refused(standing=True), True),
+    "a refusal that nobody saw": (refused(standing=False), False),
+    "an exception": (proven("INJECTED_FAULT"), True),
+    "an exception of another kind": (proven("EIO"), False),
+    "an exception that never left": (proven(None), False),
     "no fault planned": (measured(cell={"point": "none", "fault": "none"}), None),
     "published by others": (published(), None),
 }

@@ -14,7 +14,7 @@ import rcr_probes
 PACKAGE = Path(rcr_probes.__file__).parent
 PURE = {"errors", "model"}
 PHASE = PURE | {
-    "points", "faults", "ledger", "folder", "runtime", "request", "executor", "linux"
+    "points", "faults", "ledger", "folder", "runtime", "request", "executor", "linux", "strace"
 }  # fmt: skip
 # Module or folder of the package → what it may import of the package, besides itself.
 MAY_IMPORT = {
@@ -27,23 +27,30 @@ MAY_IMPORT = {
     "ledger": {"model"},
     "folder": {"model"},
     "linux": set(),
-    "faults": PURE,
+    "faults": PURE | {"runtime"},
     "request": {"model"},
     "runtime": PURE,
     "executor": {"ledger", "folder", "model"},
     "phase": PHASE,
     "process": {"phase", "folder"},
+    "traced": {"model", "folder", "ledger", "process", "strace"},
+    "foreign": PHASE | {"phase"},
     "observe": PHASE | {"phase", "process"},
-    "worker": PHASE | {"phase", "process", "observe", "evidence"},
-    "plan": PURE | {"faults", "runtime"},
+    "worker": PHASE | {"phase", "process", "observe", "traced", "evidence"},
+    "plan": PURE | {"faults", "runtime", "strace"},
     "pool": PURE | {"worker", "evidence"},
     "scratch": set(),
-    "run": PURE | {"plan", "pool", "scratch", "worker", "evidence"},
-    "evidence": PURE | {"eligibility", "judge", "request"},
+    "run": PURE | {"plan", "pool", "scratch", "worker", "evidence", "runtime"},
+    "strace": PURE,
+    "evidence": PURE | {"eligibility", "judge", "request", "strace"},
     "receiver": {"errors"},
+    "probe": PURE | {"receiver", "evidence", "request", "linux", "scratch", "strace"},
     "reference": PURE | {"points", "ledger", "runtime"},
-    "report": PURE | {"evidence", "plan", "run"},
-    "cli": PURE | {"plan", "run", "evidence", "report", "eligibility"},
+    "runtimes": PURE | {"points", "ledger", "linux", "runtime"},
+    "report": PURE | {"evidence", "plan", "run", "runtimes"},
+    "conformance": PURE | {"run", "phase", "folder", "runtime", "evidence"},
+    "cli": PURE
+    | {"plan", "run", "evidence", "report", "eligibility", "conformance", "probe", "receiver"},
 }
 STANDARD_ALONE = ("model", "eligibility", "judge", "errors")
 # What no process of a cell may import; and what the process that forks may not import either.

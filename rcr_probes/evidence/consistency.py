@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 from msgspec import to_builtins
 
+from rcr_probes import strace
 from rcr_probes.evidence import course
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.seal import facts_sha256
 from rcr_probes.model import (
-    DEDUPES,
+    CALL_FAULTS,
+    CAPABILITIES,
     DIGESTS,
     FAULT_POINTS,
     FAULTS,
     NONE,
     POINTS,
+    RECEIVER_FAULTS,
     STARTS,
     WITNESSES,
+    WORKER,
     Capture,
     Cell,
     Judgement,
@@ -32,13 +36,16 @@ PUBLISHED = "published:"  # how the runtime of a row that others published is na
 
 _KNOWN: Mapping[str, tuple[str, ...]] = {
     "point": (NONE, *POINTS),
-    "fault": (NONE, *FAULTS),
-    "dedupe": DEDUPES,
+    "fault": (NONE, *FAULTS, *RECEIVER_FAULTS),
+    "dedupe": tuple(CAPABILITIES),
     "digest": DIGESTS,
+}
+_STRUCK: Mapping[str, tuple[str, ...]] = {
+    **FAULT_POINTS,
+    **dict.fromkeys(RECEIVER_FAULTS, ("after_action",)),
 }
 # What a plan that can be run holds besides; of a published row we do not know it.
 _RUN: Mapping[str, tuple[str | int, ...]] = {
-    "variant": ("baseline",),
     "witness": WITNESSES,
     "recovery_fault": (NONE,),
     "recoverers": (1,),
@@ -81,12 +88,17 @@ def _origin(capture: Capture) -> Iterator[str]:
 
 def _cell(capture: Capture) -> Iterator[str]:
     cell, here = capture.cell, not capture.measurement.published
+    at_call = here and strace.parse(cell.point) is not None
     for axis, known in {**_KNOWN, **(_RUN if here else {})}.items():
+        if axis == "point" and at_call:
+            continue
         if (value := getattr(cell, axis)) is not None and value not in known:
             yield f"its {axis} is {value!r}, which nothing knows."
     if (cell.point == NONE) != (cell.fault == NONE):
         yield f"it has the fault {cell.fault!r} at the point {cell.point!r}."
-    elif cell.point not in (NONE, *FAULT_POINTS.get(cell.fault, (cell.point,))):
+    elif at_call and cell.fault not in CALL_FAULTS:
+        yield f"its fault {cell.fault!r} cannot strike at the call {cell.point!r}."
+    elif not at_call and cell.point not in (NONE, *_STRUCK.get(cell.fault, (cell.point,))):
         yield f"its fault {cell.fault!r} cannot strike at the point {cell.point!r}."
     if here:
         yield from _planned(cell)
@@ -101,17 +113,22 @@ def _planned(cell: Cell) -> Iterator[str]:
         if not 0 <= (getattr(cell, axis) or 0) <= _LARGEST:
             yield f"its {axis} is {getattr(cell, axis)}, which no plan allows."
     module, _, factory = cell.runtime.partition(":")
-    if not (module and factory):
+    if not ((module and factory) or cell.runtime.endswith(".toml") or cell.runtime == WORKER):
         yield f"its runtime is {cell.runtime!r}, which names none."
+    if not (cell.variant or "").isidentifier():
+        yield f"its variant is {cell.variant!r}, which is no word."
 
 
 def _approved(capture: Capture) -> Iterator[str]:
     """A measured operation was allowed what its cell asks for, and nothing else."""
     measured = capture.measurement
-    if not measured.published and measured.approved != approved(measured.cell):
+    asked = approved(measured.cell)
+    if measured.cell.runtime == WORKER:  # how many effects it makes, its control says
+        asked = replace(asked, effects=max(1, measured.approved.effects))
+    if not measured.published and measured.approved != asked:
         yield (
             f"it says that {_shown(measured.approved)} was approved, "
-            f"but its cell asks for {_shown(approved(measured.cell))}."
+            f"but its cell asks for {_shown(asked)}."
         )
 
 

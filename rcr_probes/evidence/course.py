@@ -12,10 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import to_builtins
 
-from rcr_probes import judge
+from rcr_probes import judge, strace
 from rcr_probes.model import (
+    FAULTS,
     NONE,
     POINTS,
+    PROCESS_FAULTS,
+    RECEIVER_FAULTS,
+    RECEIVER_KEY,
     REFERENCE,
     Cell,
     Effect,
@@ -29,7 +33,6 @@ from rcr_probes.model import (
 from rcr_probes.request import recomputed
 
 _SIGNALS = frozenset(signal.Signals.__members__)
-_PROCESS_FAULTS = ("exception", "kill")  # they leave nothing standing
 
 
 def harness_broke(measured: Measurement) -> bool:
@@ -118,7 +121,7 @@ def _points(measured: Measurement) -> Iterator[str]:
         point = event.value.get("point")
         if event.lane not in ("point", "fault"):
             continue
-        if point not in POINTS:
+        if point not in POINTS and strace.parse(str(point)) is None:
             if event.lane == "point" or not lost:
                 yield f"its event {event.seq} is at the point {point!r}, which does not exist."
         elif event.lane == "fault" and not _planned(measured.cell, event):
@@ -152,9 +155,12 @@ def _standing(measured: Measurement) -> Iterator[str]:
     if not _ran(measured) or _events_lost(measured):
         return
     struck = any(e.lane == "fault" and "fault" in e.value for e in measured.events)
-    left = struck and measured.cell.fault not in _PROCESS_FAULTS
+    fault = measured.cell.fault
     for observed in measured.observations:
-        wanted = left and observed.after == "fault"
+        # A kill is seen in how the phase ended, or else in what became of the process below it.
+        under = fault == "kill" and observed.ended != FAULTS[fault]
+        left = under or fault not in (*PROCESS_FAULTS, *RECEIVER_FAULTS)
+        wanted = struck and left and observed.after == "fault"
         if wanted != (observed.standing is not None):
             yield f"its observation after {observed.after} " + (
                 "does not say whether the fault still stood."
@@ -197,9 +203,17 @@ def _effects(measured: Measurement) -> Iterator[str]:
         effects = observed.effects or ()
         if len(effects) > sum(e.lane == "call" for e in events):
             yield f"after {observed.after} it has more effects than calls."
-        keys = {e.operation_key for e in effects}
-        if measured.cell.dedupe != NONE and len(keys) != len(effects):
+        keys = _keys(measured.cell, events, effects)
+        if len(set(keys)) != len(keys):
             yield f"after {observed.after} one key has two effects, which its executor prevents."
+
+
+def _keys(cell: Cell, events: Sequence[Event], effects: Sequence[Effect]) -> list[Json]:
+    """What no two effects may share: nothing, their operation's key, or the key that was sent."""
+    if cell.dedupe == RECEIVER_KEY:
+        sent = [e.value.get("key") for e in events if e.lane == "effect"]
+        return [key for key in sent if key is not None]
+    return [] if cell.dedupe == NONE else [e.operation_key for e in effects]
 
 
 def _named(where: str, names: Sequence[Json]) -> Iterator[str]:
@@ -306,6 +320,10 @@ def _forced(measured: Measurement) -> Iterator[str]:
     target = recomputed(measured.cell)["target"]
     if any((e.operation_key, e.target) != (measured.approved.operation_key, target) for e in new):
         yield f"its forced call made an effect that it did not ask for, which was on {target!r}."
+    if measured.cell.dedupe == RECEIVER_KEY:  # which key the call carried is the worker's to say
+        if len(new) > (forced.error == NONE):
+            yield f"its forced call made {len(new)} effects, and ended in {forced.error!r}."
+        return
     made = _made(measured, first.effects, forced)
     if len(new) != made and not (forced.error in _SIGNALS and len(new) < made):
         yield f"its forced call made {len(new)} effects, where its executor makes {made}."

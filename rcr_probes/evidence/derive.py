@@ -17,7 +17,7 @@ def derive(measured: Measurement) -> Judgement:
     if measured.published:
         return Judgement()
     first, last = measured.observations
-    facts = eligibility.known(measured.cell, measured.approved, first)
+    facts = eligibility.known(measured.cell, measured.approved, first, measured.says)
     decision = eligibility.decide(facts)
     fired = judge.fired(measured)
     forced = measured.forced

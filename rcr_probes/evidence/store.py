@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -53,12 +53,15 @@ class Evidence:
         folder: where it stands.
         plan: what was promised.
         manifest: what the folder holds.
+        versions: what the captures depend on, package or program → version; empty where the
+            environment cannot be read, which ``check`` then says.
         remembered: the captures, where they are in memory and the folder may be gone.
     """
 
     folder: Path
     plan: Plan
     manifest: Manifest
+    versions: Mapping[str, str] = field(default_factory=dict)
     remembered: tuple[Capture, ...] | None = field(default=None, repr=False)
 
     def captures(self) -> Iterator[Capture]:
@@ -139,7 +142,7 @@ def read(folder: str | os.PathLike[str]) -> Evidence:
         raise EvidenceError(
             PLAN, "holds a cell twice.", f"See what is wrong with: rcr check {place}"
         )
-    return Evidence(place, plan, manifest)
+    return Evidence(place, plan, manifest, _versions(place))
 
 
 def read_plan(folder: Path) -> Plan:
@@ -157,15 +160,28 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def environment() -> dict[str, Json]:
-    """What the run depended on: versions and the class of platform; no user, host or path."""
+def _versions(folder: Path) -> Mapping[str, str]:
+    try:
+        packages = _decoded(folder, ENVIRONMENT, dict[str, Json]).get("packages")
+    except EvidenceError:
+        return {}
+    return packages if isinstance(packages, dict) else {}
+
+
+def environment(versions: Mapping[str, str] | None = None) -> dict[str, Json]:
+    """What the run depended on: versions and the class of platform; no user, host or path.
+
+    Args:
+        versions: of what the runtimes under probe depend on.
+    """
+    ours = {name: version(name) for name in ("msgspec", "rcr-probes", "rfc8785")}
     return {
         "schema": SCHEMA,
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": platform.system(),
         "machine": platform.machine(),
-        "packages": {name: version(name) for name in ("msgspec", "rcr-probes", "rfc8785")},
+        "packages": {**ours, **(versions or {})},
     }
 
 
@@ -176,8 +192,18 @@ class Writer:
     the captures that it already holds stay, and a half-written last line is kept aside.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], plan: Plan) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        plan: Plan,
+        versions: Mapping[str, str] | None = None,
+    ) -> None:
         """Open the folder, and hold it.
+
+        Args:
+            folder: made where there is none.
+            plan: what it will hold.
+            versions: of what the plan's runtimes depend on.
 
         Raises:
             PlanError: the folder holds another plan, is sealed already, is being written, or was
@@ -186,6 +212,7 @@ class Writer:
         """
         self._folder = Path(folder)
         self._plan = plan
+        self._environment = environment(versions)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._refuse_sealed()
         if (self._folder / PLAN).exists():
@@ -215,7 +242,7 @@ class Writer:
 
     def _keep_environment(self) -> None:
         """What the run depends on is written when it begins, and holds for every capture."""
-        path, now = self._folder / ENVIRONMENT, environment()
+        path, now = self._folder / ENVIRONMENT, self._environment
         if path.exists() and _decoded(self._folder, ENVIRONMENT, dict[str, Json]) != now:
             raise PlanError(
                 f"{self._folder} was begun under other versions than are installed now.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rcr_probes.receiver.client import Receiver
 from rcr_probes.receiver.records import (
     FAULTS,
+    HOLDS,
     Effect,
     Event,
     Fault,
@@ -25,6 +26,7 @@ from rcr_probes.receiver.tables import read_back
 
 __all__ = [
     "FAULTS",
+    "HOLDS",
     "Effect",
     "Event",
     "Fault",

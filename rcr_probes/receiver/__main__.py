@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--read-within", type=float, metavar="S", help="how long a request may take to arrive"
     )
+    parser.add_argument("--key-header", metavar="NAME", help="the field that carries the key")
     parser.add_argument(
         "--parent",
         type=int,

@@ -6,6 +6,7 @@ It imports no threading and no subprocess: the process that forks the phases may
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import select
@@ -222,6 +223,20 @@ class Receiver:
                 "Release what is held, end who still waits, or advance the clock to what is due.",
             )
 
+    def repeat(self, request: Request) -> Request:
+        """Handle a request once more as it was sent, though nobody sends it: no strike is drawn.
+
+        Args:
+            request: of this receiver or of another one; its method, path, key and payload count.
+
+        Returns:
+            The new request, and what became of it.
+
+        Raises:
+            ReceiverError: it was not whole, or it can make no effect.
+        """
+        return Request(**self._call("repeat", request=dataclasses.asdict(request)))
+
     def snapshot(self, into: str) -> None:
         """Copy the database into a folder without one; a receiver started there goes on alike.
 
@@ -315,6 +330,7 @@ def _as_options(settings: Settings | None) -> list[str]:
         f"--status={settings.status}",
         f"--bound={settings.bound!r}",
         f"--read-within={settings.read_within!r}",
+        f"--key-header={settings.key_header}",
     ]
     if settings.effects_of is not None:
         options.append(f"--effects-of={','.join(settings.effects_of)}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rcr_probes.receiver.course import Answer
-from rcr_probes.receiver.records import ReceiverError, Release
+from rcr_probes.receiver.records import ReceiverError, Release, Request
 from rcr_probes.receiver.wire import Incoming
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Control:
             "wait_held": self._wait_held,
             "release": self._release,
             "wait_idle": self._wait_idle,
+            "repeat": self._repeat,
             "snapshot": self._snapshot,
             "shutdown": self._shutdown,
         }
@@ -96,6 +97,9 @@ class Control:
 
     def _wait_idle(self, given: Arguments) -> object:
         return self._server.wait_idle(_seconds(given))
+
+    def _repeat(self, given: Arguments) -> object:
+        return dataclasses.asdict(self._server.store.repeat(Request(**given["request"])))
 
     def _snapshot(self, given: Arguments) -> object:
         into = _text(given, "into")

@@ -115,24 +115,28 @@ def insert(
 
 
 def draw(sql: sqlite3.Connection, settings: Settings, request: int) -> Arrival:
-    """Count a request that can make an effect: it draws its strike, and claims a free key.
+    """Count a request that can make an effect; it draws the strike that is armed for it."""
+    nth = count(sql, settings, request)
+    drawn = sql.execute(
+        "UPDATE strike SET request = ? WHERE nth = ? RETURNING fault, delay", (request, nth)
+    ).fetchone()
+    fault, delay = drawn or (None, None)
+    sql.execute("UPDATE request SET fault = ?, due = at + ? WHERE id = ?", (fault, delay, request))
+    return Arrival(request, nth, fault)
+
+
+def count(sql: sqlite3.Connection, settings: Settings, request: int) -> int:
+    """Count a request that can make an effect, and return its place; it claims a free key.
 
     The key is claimed here and not when the request is handled: whoever comes while the first is
     held or delayed is told that it is in flight.
     """
     nth = last_nth(sql) + 1
-    drawn = sql.execute(
-        "UPDATE strike SET request = ? WHERE nth = ? RETURNING fault, delay", (request, nth)
-    ).fetchone()
-    fault, delay = drawn or (None, None)
-    sql.execute(
-        "UPDATE request SET nth = ?, fault = ?, due = at + ? WHERE id = ?",
-        (nth, fault, delay, request),
-    )
+    sql.execute("UPDATE request SET nth = ? WHERE id = ?", (nth, request))
     asked = _asked(sql, request)
     if _honoured(settings, asked) and _decide(sql, settings, asked) == "act":
         sql.execute("INSERT INTO claim (request, key) VALUES (?, ?)", (request, asked.key))
-    return Arrival(request, nth, fault)
+    return nth
 
 
 def handle(sql: sqlite3.Connection, settings: Settings, request: int) -> Answer:

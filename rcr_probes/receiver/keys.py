@@ -48,6 +48,12 @@ def read_key(fields: Sequence[str]) -> str | None:
     return key
 
 
+def written(key: str) -> str:
+    """A field's text from which ``read_key`` reads this key, or refuses it as it did before."""
+    plain = all(" " <= char <= "~" for char in key)
+    return '"{}"'.format(re.sub(r'(["\\])', r"\\\1", key)) if plain else key
+
+
 @dataclass(frozen=True, slots=True)
 class Payload:
     """What must be equal for two requests to be the same: the draft's fingerprint."""

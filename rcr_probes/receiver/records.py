@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -43,6 +44,7 @@ Outcome = Literal[
     "dropped",  # held before it was handled, then dropped
     "abandoned",  # the receiver ended before it was handled
 ]
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # of a field's name: RFC 9110 §5.6.2
 TookEffect = Literal["yes", "no", "expired", "unknown"]
 
 
@@ -69,6 +71,7 @@ class Settings:
         bound: seconds of real time after which a withheld answer is given up and a held request
             is dropped.
         read_within: seconds of real time in which a request must be whole once it began.
+        key_header: the field that carries the key; not every API calls it as the draft does.
     """
 
     keys: Keys = "honoured"
@@ -78,6 +81,7 @@ class Settings:
     status: int = 200
     bound: float = 30.0
     read_within: float = 10.0
+    key_header: str = "Idempotency-Key"
 
     def __post_init__(self) -> None:
         problem = self._problem()
@@ -96,6 +100,8 @@ class Settings:
         methods = self.effects_of
         if methods is not None and not (methods and all(map(str.isupper, methods))):
             return f"effects_of is {methods!r}, not one method or more, in capitals"
+        if not _TOKEN.fullmatch(self.key_header):
+            return f"key_header is {self.key_header!r}, not the name of a header field"
         return ""
 
     def acts(self, method: str) -> bool:

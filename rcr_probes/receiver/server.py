@@ -208,7 +208,7 @@ class Server:
         arrival = self.store.arrive(
             incoming.method or "",
             incoming.path or "",
-            incoming.key_fields,
+            incoming.texts(self.store.settings.key_header),
             hashlib.sha256(incoming.body).hexdigest(),
             len(incoming.body),
         )
@@ -226,7 +226,8 @@ class Server:
 
     def _record_refusal(self, connection: Connection, status: int | None) -> int:
         so_far = connection.incoming
-        request = self.store.refuse(status, so_far.method, so_far.path, so_far.key_fields)
+        key_fields = so_far.texts(self.store.settings.key_header)
+        request = self.store.refuse(status, so_far.method, so_far.path, key_fields)
         connection.reading = False
         if status is None:
             self.store.end(request, answered=False)

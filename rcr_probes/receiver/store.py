@@ -20,6 +20,7 @@ from rcr_probes.receiver.records import (
     Outcome,
     ReceiverError,
     Record,
+    Request,
     Settings,
     TookEffect,
 )
@@ -117,6 +118,32 @@ class Store:
                 course.decided(sql, request, outcome, None)
                 course.give_up_claim(sql, request)
             course.close(sql, request, answered)
+
+    def repeat(self, request: Request) -> Request:
+        """Record a request as it was sent before, and handle it at once; it draws no strike.
+
+        Args:
+            request: its method, path, key and payload are repeated; nothing else of it counts.
+
+        Returns:
+            The new request: its outcome says what became of it, and nobody was answered.
+
+        Raises:
+            ReceiverError: it was not whole, or its method makes no effect.
+        """
+        method, path, body = request.method, request.path, request.body_sha256
+        if method is None or path is None or body is None or not self.settings.acts(method):
+            raise ReceiverError(
+                f"Request {request.id} cannot be repeated.",
+                "Repeat one that came whole and can make an effect.",
+            )
+        key_fields = [] if request.key is None else [keys.written(request.key)]
+        with self._transaction() as sql:
+            new = course.insert(sql, method, path, key_fields, body, request.size)
+            course.count(sql, self.settings, new)
+            course.handle(sql, self.settings, new)
+            course.close(sql, new, answered=False)
+            return tables.request(sql, new)
 
     # Strikes.
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sqlite3
+from typing import Any
 
 from rcr_probes.receiver.records import (
     DATABASE,
@@ -48,6 +49,11 @@ CREATE TABLE event (
 )
 """
 
+_REQUEST = (
+    "SELECT id, nth, method, path, key, body_sha256, size, at, fault, outcome, status, "
+    "answered, closed FROM request"
+)
+
 
 def create(sql: sqlite3.Connection) -> None:
     """Make the tables in an empty database, with the default settings and the clock at 0."""
@@ -72,12 +78,14 @@ def stored_settings(sql: sqlite3.Connection) -> Settings:
     return Settings(effects_of=None if methods is None else tuple(methods), **fields)
 
 
+def request(sql: sqlite3.Connection, number: int) -> Request:
+    """The request with this id."""
+    return _request(sql.execute(f"{_REQUEST} WHERE id = ?", (number,)).fetchone())
+
+
 def read(sql: sqlite3.Connection) -> Record:
     """All that was recorded, each in its order."""
-    requests = sql.execute(
-        "SELECT id, nth, method, path, key, body_sha256, size, at, fault, outcome, status, "
-        "answered, closed FROM request ORDER BY id"
-    )
+    requests = sql.execute(f"{_REQUEST} ORDER BY id")
     effects = sql.execute(
         "SELECT 'E' || effect.id, request, method, path, key, body_sha256, effect.at "
         "FROM effect JOIN request ON request.id = effect.request ORDER BY effect.id"
@@ -85,15 +93,16 @@ def read(sql: sqlite3.Connection) -> Record:
     strikes = sql.execute("SELECT nth, fault, delay, request, proof FROM strike ORDER BY nth")
     events = sql.execute("SELECT seq, request, what, detail FROM event ORDER BY seq")
     return Record(
-        tuple(
-            Request(*(*row[:11], bool(row[11]), bool(row[12])))  # SQLite has no booleans
-            for row in requests.fetchall()
-        ),
+        tuple(map(_request, requests.fetchall())),
         tuple(Effect(*row) for row in effects.fetchall()),
         tuple(Strike(*row) for row in strikes.fetchall()),
         tuple(Event(*row) for row in events.fetchall()),
         sql.execute("SELECT now FROM receiver").fetchone()[0],
     )
+
+
+def _request(row: tuple[Any, ...]) -> Request:
+    return Request(*(*row[:11], bool(row[11]), bool(row[12])))  # SQLite has no booleans
 
 
 def read_back(folder: str) -> Record:

@@ -63,10 +63,9 @@ class Incoming:
     body: bytes = b""
     keep: bool = False
 
-    @property
-    def key_fields(self) -> list[str]:
-        """The text of each Idempotency-Key field."""
-        return self.fields.get("idempotency-key", [])
+    def texts(self, name: str) -> list[str]:
+        """The text of each field with this name, in any case."""
+        return self.fields.get(name.lower(), [])
 
     def single(self, name: str) -> str | None:
         """The value of a field that may come once; repeated with the same value is once."""

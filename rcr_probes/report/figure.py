@@ -51,7 +51,7 @@ def causal_chain(evidence: Evidence, lang: str = "en") -> Figure:
     """
     captures = _captures(evidence)
     below = [name for name in CONTROLS if name in captures]
-    with _style():
+    with style():
         figure = Figure(figsize=_SIZE if below else (_SIZE[0], _SIZE[1] * 0.6))
         FigureCanvasAgg(figure)
         panels = [Panel(captures[n], n, lang, roomy=n == MAIN) for n in (MAIN, *below)]
@@ -91,7 +91,7 @@ def rendered(figure: Figure, suffix: str) -> bytes:
     # What would differ from day to day, or between patch releases that draw the same.
     metadata = {"Date": None, "Creator": None} if suffix == ".svg" else {"Software": None}
     buffer = io.BytesIO()
-    with _style(), _glyphs():
+    with style(), _glyphs():
         figure.savefig(buffer, format=suffix[1:], dpi=_DPI, metadata=metadata)
     return buffer.getvalue()
 
@@ -132,7 +132,7 @@ def _captures(evidence: Evidence) -> dict[str, Capture]:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style() -> Iterator[None]:
     """Our style on matplotlib's defaults, whatever the reader has set; theirs comes back after."""
     with matplotlib.style.context(["default", {**_STYLE, "font.family": _family()}]):
         yield

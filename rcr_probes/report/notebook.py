@@ -20,13 +20,18 @@ from rcr_probes.errors import EvidenceError, PlanError
 from rcr_probes.evidence import store
 from rcr_probes.evidence.compare import compare
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import NONE, Plan
+from rcr_probes.model import NONE, VERDICTS, Plan
 from rcr_probes.report import tables
 from rcr_probes.report.parameters import checked
+from rcr_probes.report.repeats import UNSTABLE, repeated
 from rcr_probes.report.texts import text
 from rcr_probes.run import run
 
-PUBLISHED = Path(rcr_probes.__file__).parents[1] / "evidence" / "rcr-20260831"
+EVIDENCE = Path(rcr_probes.__file__).parents[1] / "evidence"
+PUBLISHED = EVIDENCE / "rcr-20260831"
+# Real runtimes wait more than they compute: for a server, for a message to come again.
+_LONG = 90.0  # seconds for a phase
+_WAITING = 6  # cells side by side
 
 
 def measured(
@@ -86,6 +91,24 @@ def selected(*names: str, **chosen: Sequence[str] | None) -> Plan:
     return Plan(" and ".join(names), tuple(cells))
 
 
+def real_runtimes(which: str) -> Evidence:
+    """The plan ``runtimes``: as committed, or of what is installed here, measured now.
+
+    Args:
+        which: ``committed`` or ``installed``.
+
+    Raises:
+        UnknownName: it is neither.
+        RuntimeMissing: nothing of the plan is installed here.
+    """
+    if checked("runtimes", which) == "committed":
+        return store.read(EVIDENCE / "runtimes")
+    plan, _ = plans.read_installed("runtimes")
+    with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
+        evidence = run(plan, Path(scratch, "evidence"), deadline=_LONG, workers=_WAITING)
+        return replace(evidence, remembered=tuple(evidence.captures()))
+
+
 def say(key: str, lang: str, evidence: Evidence | None = None) -> None:
     """Display a text of the section ``prose``, its numbers filled in from the evidence."""
     _markdown(text(f"prose.{key}", lang, **(facts(evidence) if evidence else {})))
@@ -116,6 +139,12 @@ def facts(evidence: Evidence) -> dict[str, object]:
     }
     found: dict[str, object] = {name: int(which.sum()) for name, which in counted.items()}
     found["start"] = ", ".join(frame["start"].dropna().unique())
+    found["versions"] = ", ".join(f"{name} {given}" for name, given in evidence.versions.items())
+    found["runtimes"] = frame["runtime"].nunique()
+    taken = repeated(evidence.captures())
+    found["together"] = len(taken)
+    for result in (*VERDICTS, UNSTABLE):
+        found[f"all_{result}"] = sum(one.result == result for one in taken)
     for p3 in frame[frame["cell"] == "/".join(tables.P3)].to_dict("records"):
         found |= {f"p3_{column}": value for column, value in p3.items()}
     return found
@@ -155,6 +184,17 @@ def draw(evidence: Evidence, lang: str) -> None:
 
     png = figure.rendered(figure.causal_chain(evidence, lang), ".png")
     said = text("prose.chain_figure", lang, **facts(evidence))
+    bundle = {"image/png": base64.b64encode(png).decode(), "text/plain": said}
+    _display(bundle, {"image/png": {"alt": said}})
+
+
+def draw_matrix(evidence: Evidence, lang: str) -> None:
+    """Display the matrix of real runtimes; the table of ``repeats`` says the same in words."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    from rcr_probes.report import figure, matrix
+
+    png = figure.rendered(matrix.matrix(evidence, lang), ".png")
+    said = text("prose.runtimes_figure", lang, **facts(evidence))
     bundle = {"image/png": base64.b64encode(png).decode(), "text/plain": said}
     _display(bundle, {"image/png": {"alt": said}})
 

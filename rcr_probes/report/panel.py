@@ -145,7 +145,7 @@ class Panel:
         row = _ROWS["state"]
         for event, end in _spans(self._of("state"), self._at, self.right):
             status, start = str(event.value["status"]), self._at[event.seq]
-            fill = _SAYS[says[status]] if status in says else _UNEXPLAINED
+            fill = _SAYS.get(says[status], _SAYS["open"]) if status in says else _UNEXPLAINED
             bar = Rectangle(
                 (start, row - 0.1), end - start, 0.46, fc=fill, ec=FAINT, lw=0.8, zorder=3
             )

@@ -17,6 +17,7 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
     "dedupe": DEDUPES,
     "digests": DIGESTS,
     "start": STARTS,
+    "runtimes": ("committed", "installed"),
     "lang": LANGS,
 }
 _LISTS = ("points", "dedupe", "digests")

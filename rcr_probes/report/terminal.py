@@ -24,7 +24,7 @@ from rcr_probes.evidence.published import Imported
 from rcr_probes.evidence.rows import Row
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import VerdictName
-from rcr_probes.report import tables
+from rcr_probes.report import repeats, tables
 from rcr_probes.report.explain import printable
 from rcr_probes.report.texts import text
 
@@ -186,6 +186,9 @@ def _article(evidence: Evidence, lang: str, *, whole: bool = True) -> list[Drawn
 
 
 def _verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
+    """The matrix of verdicts; where cells were measured more than once, a row for each instead."""
+    if any(cell.repeat for cell in evidence.plan.cells):
+        return [_drawn(text("table.repeats", lang), repeats.table(evidence, lang))]
     matrix = tables.verdicts(evidence, lang)
     named = matrix.rename(columns=lambda policy: text("table.policy", lang, policy=policy))
     return [_drawn(text("table.verdicts", lang), named.reset_index())]

@@ -166,13 +166,14 @@ def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
 
 def test_a_folder_keeps_its_settings(start: Start) -> None:
     """They are part of the world that is copied or continued."""
-    settings = Settings("ignored", 7, ("POST", "X!"), None, 202, 1.5, 2.25)
+    settings = Settings("ignored", 7, ("POST", "X!"), None, 202, 1.5, 2.25, "X-Key")
     start(settings).stop()
     after = start()
     found = after._call("about")
     assert found["settings"] == {
         "keys": "ignored", "retention": 7, "effects_of": ["POST", "X!"], "answer": None,
         "status": 202, "bound": 1.5, "read_within": 2.25,
+        "key_header": "X-Key",
     }  # fmt: skip
     assert (found["pid"], found["address"]) == (after.pid, after.address)
 

@@ -243,3 +243,22 @@ def test_a_caller_does_not_reach_the_harness_by_accident(receiver: Receiver) -> 
     assert receiver.is_running()
     assert receiver.effects() == ()
     assert [request.outcome for request in receiver.requests()] == ["refused"]
+
+
+def test_another_header_can_carry_the_key(start: Start) -> None:
+    """Not every API calls it as the draft does; then that name means nothing."""
+    receiver = start(Settings(key_header="X-Request-Id"))
+    head = b"POST /charge HTTP/1.1\r\nHost: x\r\nx-request-id: k\r\nIdempotency-Key: "
+    for other in (b"1", b"2"):
+        raw(receiver, head + other + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    assert [request.key for request in receiver.requests()] == ["k", "k"]
+    assert len(receiver.effects()) == 1
+
+
+def test_the_harness_can_have_a_request_repeated(receiver: Receiver) -> None:
+    """As it was sent, though nobody sends it."""
+    send(receiver, key="k")
+    assert receiver.repeat(receiver.requests()[0]).outcome == "replayed"
+    send(receiver)
+    assert receiver.repeat(receiver.requests()[-1]).outcome == "effect"
+    assert len(receiver.effects()) == 3

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rcr_probes.receiver import ReceiverError, Settings, read_back
+from rcr_probes.receiver.keys import written
 from rcr_probes.receiver.records import FAULTS, Outcome
 from rcr_probes.receiver.store import Store
 
@@ -275,3 +276,43 @@ def test_every_fault_can_be_armed(store: Store) -> None:
     for nth, fault in enumerate(FAULTS, 1):
         store.arm(fault, nth)
     assert [strike.fault for strike in store.record().strikes] == list(FAULTS)
+
+
+def test_a_request_is_repeated_as_it_was_sent(store: Store) -> None:
+    """Nobody sends it again, and it is handled like one that came: its key is honoured."""
+    for key in ("k", None):
+        sent = came(store, key)
+        store.handle(sent)
+        store.end(sent, answered=True)
+    with_key, without = store.record().requests
+    assert store.repeat(with_key).outcome == "replayed"
+    assert store.repeat(without).outcome == "effect"
+    assert [request.nth for request in store.record().requests] == [1, 2, 3, 4]
+    assert len(store.record().effects) == 3
+    assert store.open_requests() == 0
+
+
+def test_a_repeated_request_draws_no_strike(store: Store) -> None:
+    """It asks what a call would do, and is none that a fault is armed for."""
+    store.handle(came(store))
+    store.arm("hold_before", 2)
+    assert store.repeat(store.record().requests[0]).fault is None
+    assert store.disarm() == 1
+
+
+@pytest.mark.parametrize("key", ['a "quoted" \\ key', "plain-1", "\x7f"])
+def test_a_key_is_repeated_whatever_it_holds(store: Store, key: str) -> None:
+    """Also one that cannot be read is refused again, as the first time."""
+    sent = store.arrive("POST", "/charge", [written(key)], "00", 2).request
+    store.handle(sent)
+    first = store.record().requests[0]
+    again = store.repeat(first)
+    assert again.key == first.key
+    assert again.outcome == {"effect": "replayed", "refused": "refused"}[str(first.outcome)]
+
+
+def test_what_can_make_no_effect_is_not_repeated(store: Store) -> None:
+    """A question has no effect to be doubled."""
+    store.handle(came(store, method="GET"))
+    with pytest.raises(ReceiverError, match="cannot be repeated"):
+        store.repeat(store.record().requests[0])

@@ -8,6 +8,8 @@ import pytest
 
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import Plan
+from rcr_probes.plan import product
 from rcr_probes.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +25,24 @@ def article(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
 def locations(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     """Every cell of the plan ``locations``."""
     return run("locations", tmp_path_factory.mktemp("locations") / "evidence")
+
+
+@pytest.fixture(scope="session")
+def repeats(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    """A runtime with a variant, each cell measured twice."""
+    axes = {"runtime": "tests.forking_runtime:runtime", "dedupe": ["none", "operation_key"]}
+    cells = (
+        *product(point="none", fault="none", policy="never", repeat=[0, 1], **axes),
+        *product(
+            point=["before_action", "after_action"],
+            fault="kill",
+            policy=["again", "never"],
+            repeat=[0, 1],
+            **axes,
+        ),
+        *product(point="after_action", fault="kill", variant="twice", repeat=[0, 1], **axes),
+    )
+    return run(Plan("repeats", cells), tmp_path_factory.mktemp("repeats") / "evidence")
 
 
 @pytest.fixture(scope="session")

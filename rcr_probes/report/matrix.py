@@ -1,0 +1,160 @@
+"""The matrix of real runtimes: runtime by fault, coloured by verdict; every square is a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import DEDUPES, NONE, VERDICTS
+from rcr_probes.report.figure import style
+from rcr_probes.report.panel import FAINT, INK
+from rcr_probes.report.repeats import UNSTABLE, Repeated, columns, configuration, repeated
+from rcr_probes.report.texts import text
+
+# Okabe and Ito's colours and tints of them. The number of effects stands in each square, and what
+# went wrong is edged, so that no colour is the only sign of anything.
+COLOURS: Mapping[str, str] = {
+    "wrong_effect": "#8c2d04",
+    "duplicate_effect": "#D55E00",
+    "lost_effect": "#CC79A7",
+    "blocked": "#E69F00",
+    "state_effect_split": "#F0E442",
+    "held": "#b3cde3",
+    "deduplicated": "#56B4E9",
+    "protected": "#9ecae1",
+    "consistent": "#a6dcc8",
+    "no_effect": "#e5e5e5",
+    "unknown": "#ffffff",
+    UNSTABLE: "#ffffff",
+}
+_HATCHED: Mapping[str, str] = {"unknown": "xxx", UNSTABLE: "////"}
+_WRONG = ("wrong_effect", "duplicate_effect", "lost_effect", "blocked", "state_effect_split")
+_LIGHT = ("wrong_effect", "duplicate_effect")  # their numbers are white
+
+_SQUARE = 0.34  # inches, the side of a square
+_LEFT, _TOP, _BOTTOM, _RIGHT = 3.0, 1.75, 0.75, 0.15  # inches around the squares
+_GAP = 0.35  # in squares, between two runtimes, and between two faults
+
+
+def matrix(evidence: Evidence, lang: str = "en") -> Figure:
+    """Every cell of the evidence, its repeats taken together.
+
+    Rows are recoveries, grouped by runtime and variant; columns are faults, and in each of them one
+    square for each executor. A square shows the effects after recovery.
+
+    Returns:
+        A figure of its own canvas. Each square's gid is its cell's id, and so its id in an SVG.
+
+    Raises:
+        UnknownName: the language is not there.
+    """
+    found = repeated(evidence.captures())
+    faults = columns(found)
+    rows = list(dict.fromkeys((configuration(c.cell), c.cell.policy or "") for c in found))
+    groups = [(name, [row[1] for row in own]) for name, own in groupby(rows, lambda row: row[0])]
+    width = len(faults) * (len(DEDUPES) + _GAP)
+    height = len(rows) + len(groups) * _GAP
+    size = (_LEFT + _RIGHT + width * _SQUARE, _TOP + _BOTTOM + height * _SQUARE)
+    with style():
+        figure = Figure(figsize=size)
+        FigureCanvasAgg(figure)
+        axes = figure.add_axes(
+            (
+                _LEFT / size[0],
+                _BOTTOM / size[1],
+                width * _SQUARE / size[0],
+                height * _SQUARE / size[1],
+            )
+        )
+        axes.set(xlim=(0, width), ylim=(height, 0))
+        axes.set_axis_off()
+        places = _rows(axes, groups)
+        across = _columns(axes, faults, lang)
+        for one in found:
+            place = places[configuration(one.cell), one.cell.policy or ""]
+            x = across[one.cell.point, one.cell.fault] + DEDUPES.index(one.cell.dedupe)
+            _square(axes, one, x, place)
+        figure.suptitle(
+            text("matrix.title", lang), x=0.01, y=1 - 0.12 / size[1], ha="left", size=12
+        )
+        note = text("matrix.note", lang)
+        figure.text(0.01, 1 - 0.55 / size[1], note, ha="left", va="top", size=8, color=FAINT)
+        figure.legend(
+            handles=_legend(found, lang), loc="lower left", ncols=4, frameon=False, fontsize=8
+        )
+    return figure
+
+
+def _rows(axes: Axes, groups: Sequence[tuple[str, list[str]]]) -> dict[tuple[str, str], float]:
+    """Where each row stands, with its labels: the configuration once, each recovery beside it."""
+    places, y = {}, 0.0
+    for name, policies in groups:
+        axes.text(-3.6, y + 0.5, name, ha="right", va="center", size=8.5, color=INK)
+        for policy in policies:
+            axes.text(-0.3, y + 0.5, policy, ha="right", va="center", size=7.5, color=FAINT)
+            places[name, policy] = y
+            y += 1
+        y += _GAP
+    return places
+
+
+def _columns(
+    axes: Axes, faults: Sequence[tuple[str, str]], lang: str
+) -> dict[tuple[str, str], float]:
+    """Where each fault's squares begin, with its heading."""
+    across = {}
+    for number, (point, fault) in enumerate(faults):
+        x = number * (len(DEDUPES) + _GAP)
+        across[point, fault] = x
+        said = text("matrix.control", lang) if fault == NONE else f"{fault}\n{point}"
+        axes.text(x + len(DEDUPES) / 2, -0.25, said, ha="left", va="bottom", size=7.5, rotation=35)
+    return across
+
+
+def _square(axes: Axes, one: Repeated, x: float, y: float) -> None:
+    result = one.result
+    edge = INK if result in _WRONG or result in _HATCHED else "#ffffff"
+    axes.add_patch(
+        Rectangle(
+            (x + 0.04, y + 0.04),
+            0.92,
+            0.92,
+            facecolor=COLOURS[result],
+            edgecolor=edge,
+            linewidth=0.7,
+            hatch=_HATCHED.get(result),
+            gid=one.cell.id,
+        )
+    )
+    axes.text(
+        x + 0.5,
+        y + 0.52,
+        one.each("effects_after_recovery").replace(" / ", "/"),
+        ha="center",
+        va="center",
+        size=6.5,
+        color="#ffffff" if result in _LIGHT else INK,
+    )
+
+
+def _legend(found: Sequence[Repeated], lang: str) -> list[Artist]:
+    """A patch for each result that occurs, in the order in which verdicts are judged."""
+    occurs = {one.result for one in found}
+    named = [name for name in (*VERDICTS, UNSTABLE) if name in occurs]
+    return [
+        Patch(
+            facecolor=COLOURS[name],
+            edgecolor=INK,
+            linewidth=0.5,
+            hatch=_HATCHED.get(name),
+            label=text("matrix.unstable" if name == UNSTABLE else f"verdict.{name}", lang),
+        )
+        for name in named
+    ]

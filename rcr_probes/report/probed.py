@@ -1,0 +1,113 @@
+"""What a probe of a worker is shown as: one table, and one sentence for each strike."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import BASELINE, Capture
+from rcr_probes.report.sentences import said, sentence, struck
+from rcr_probes.report.terminal import Drawn
+from rcr_probes.report.texts import text
+
+# After these, effects are too many, others than they should be, or missing.
+HARM = ("wrong_effect", "duplicate_effect", "lost_effect", "state_effect_split")
+_NUMBERS = ("requests", "keys")
+_COLUMNS = ("fault", *_NUMBERS, "effects", "worker", "recovery", "verdict")
+
+
+def drawn(evidence: Evidence, lang: str) -> Drawn:
+    """The table: what each strike measured. The second control is left out where it is alike."""
+    columns = {text(f"probe.column.{name}", lang): name in _NUMBERS for name in _COLUMNS}
+    rows = [_row(capture, lang) for capture in shown(evidence)]
+    return Drawn(text("probe.title", lang), columns, rows)
+
+
+def sentences(evidence: Evidence, lang: str) -> list[str]:
+    """One sentence for each strike, and how effects were told apart."""
+    captures = shown(evidence)
+    found = [said(sentence(capture), lang) for capture in captures]
+    return [*dict.fromkeys(found), "", text(f"probe.told.{_level(captures)}", lang)]
+
+
+def shown(evidence: Evidence) -> list[Capture]:
+    """The captures that are shown: the control once, and every strike."""
+    captures = list(evidence.captures())
+    first, second = captures[:2]
+    alike = _row(first, "en") == _row(second, "en")
+    return [first, *captures[2:]] if alike else captures
+
+
+def exit_code(evidence: Evidence) -> int:
+    """1 where an effect is too many, another one, or missing; else 3 where something is unknown."""
+    verdicts = [c.judgement.verdict.verdict for c in evidence.captures() if c.judgement.verdict]
+    if any(verdict in HARM for verdict in verdicts):
+        return 1
+    return 3 if "unknown" in verdicts else 0
+
+
+def advice(evidence: Evidence, left_out: int, lang: str) -> Iterator[str]:
+    """What else a person should know, and what to type to see why."""
+    if left_out:
+        yield text("probe.left_out", lang, calls=left_out)
+    worst = _worst(shown(evidence))
+    yield f"  {shlex.join(['rcr', 'explain', str(evidence.folder), worst.cell.id])}"
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[int, int], None] | None]:
+    """A counter on stderr while a probe runs, where that is a terminal. It makes no thread."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+
+    def show(done: int, of: int) -> None:
+        print(f"\r\033[K{done}/{of}", end="", file=sys.stderr, flush=True)
+
+    try:
+        show(0, 2)
+        yield show
+    finally:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _worst(captures: Sequence[Capture]) -> Capture:
+    """The first capture with the verdict that a person should look at first."""
+    order = [*HARM, "unknown"]
+    ranks = {c.cell.id: c.judgement.verdict.verdict for c in captures if c.judgement.verdict}
+    return min(captures, key=lambda c: (*order, ranks[c.cell.id]).index(ranks[c.cell.id]))
+
+
+def _row(capture: Capture, lang: str) -> list[str]:
+    measured, verdict = capture.measurement, capture.judgement.verdict
+    first, last = measured.observations
+    calls = [event.value for event in measured.events if event.lane == "call"]
+    keys = {call["key"] for call in calls} - {None}
+    effects = [len(observed.effects or ()) for observed in (first, last)]
+    return [
+        _strike(capture, lang),
+        str(len(calls)),
+        str(len(keys)),
+        f"{effects[0]} → {effects[1]}",
+        first.recorded.status,
+        last.recorded.status,
+        text(f"verdict.{verdict.verdict}", lang) if verdict else "",
+    ]
+
+
+def _strike(capture: Capture, lang: str) -> str:
+    name = struck(sentence(capture), lang)
+    variant = capture.cell.variant or BASELINE
+    if variant == BASELINE:
+        return name
+    return text("probe.request", lang, struck=name, nth=variant.rpartition("_")[2])
+
+
+def _level(captures: Sequence[Capture]) -> str:
+    """How effects were told apart, by the labels of their requests."""
+    calls = (e.value for c in captures for e in c.measurement.events if e.lane == "call")
+    label = str(next(calls, {}).get("payload", "count"))
+    return label.partition("-")[0]

@@ -1,0 +1,172 @@
+"""Cells that were measured more than once: one result for all repeats, or unstable; no mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from rcr_probes.evidence.rows import Row, row
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import DEDUPES, FAULTS, NONE, POINTS, Capture, Cell, VerdictName
+from rcr_probes.report.texts import text
+
+UNSTABLE = "unstable"
+# After these there is nothing to change.
+SOUND: tuple[VerdictName, ...] = ("consistent", "protected", "deduplicated", "no_effect", "held")
+# What may differ between two measurements of the same cell.
+_CIRCUMSTANCES = ("cell", "repeat", "start")
+# A cell among the others of its plan: runtime, variant, point, fault, dedupe, policy.
+Key = tuple[str, str | None, str, str, str, str | None]
+_ADAPTER = "rcr_probes.runtimes."
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """One cell and all that was measured of it.
+
+    Attributes:
+        cell: its first repeat.
+        rows: the tidy row of each repeat, in the order of the plan.
+        differs: the columns in which the repeats differ; empty where the cell is stable.
+    """
+
+    cell: Cell
+    rows: tuple[Row, ...]
+    differs: tuple[str, ...]
+
+    @property
+    def result(self) -> str:
+        """The verdict of every repeat, or that they differ."""
+        return UNSTABLE if self.differs else str(self.rows[0]["verdict"])
+
+    def each(self, column: str) -> str:
+        """A column's value, or each repeat's where they differ."""
+        values = [row[column] for row in self.rows]
+        shown = values if column in self.differs else values[:1]
+        return " / ".join("-" if value is None else str(value) for value in shown)
+
+    @property
+    def key(self) -> Key:
+        """What names it among the cells of its plan."""
+        cell = self.cell
+        return (cell.runtime, cell.variant, cell.point, cell.fault, cell.dedupe, cell.policy)
+
+
+def repeated(captures: Iterable[Capture]) -> list[Repeated]:
+    """Every cell once, with its repeats, in the order of the plan."""
+    groups: dict[Cell, list[Capture]] = {}
+    for capture in captures:
+        groups.setdefault(replace(capture.cell, repeat=0), []).append(capture)
+    return [_together(group) for group in groups.values()]
+
+
+def _together(group: Sequence[Capture]) -> Repeated:
+    rows = tuple(row(capture) for capture in group)
+    differs = tuple(
+        column
+        for column in rows[0]
+        if column not in _CIRCUMSTANCES and len({one[column] for one in rows}) > 1
+    )
+    return Repeated(group[0].cell, rows, differs)
+
+
+def name_of(runtime: str) -> str:
+    """A runtime's name for a reader: our own adapters go by their module."""
+    module = runtime.partition(":")[0]
+    return module.removeprefix(_ADAPTER) if module.startswith(_ADAPTER) else runtime
+
+
+def configuration(cell: Cell) -> str:
+    """A runtime and, where it is not the only one, its variant."""
+    named = name_of(cell.runtime)
+    return named if cell.variant in (None, "baseline") else f"{named}, {cell.variant}"
+
+
+def columns(found: Sequence[Repeated]) -> list[tuple[str, str]]:
+    """Every point and fault that occurs, in the order of an operation's life."""
+    points, faults = (NONE, *POINTS), (NONE, *FAULTS)
+    places = {(one.cell.point, one.cell.fault) for one in found}
+    known = [p for p in places if p[0] in points]
+    others = sorted(p for p in places if p[0] not in points)
+    return sorted(known, key=lambda p: (points.index(p[0]), faults.index(p[1]))) + others
+
+
+def table(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+    """Every cell with its repeats as one row: the matrix figure in words.
+
+    Returns:
+        Columns configuration, point, fault, dedupe, policy, calls and effects after the fault and
+        after recovery, the state then, the verdict, what the evidence allowed, what to change. A
+        value that differs between repeats is shown for each of them, with slashes between.
+    """
+    found = repeated(evidence.captures())
+    others = {one.key: one for one in found}
+    rows = [_row(one, others, lang) for one in found]
+    return pd.DataFrame(rows).rename(columns=lambda name: text(f"column.{name}", lang))
+
+
+def _row(one: Repeated, others: Mapping[Key, Repeated], lang: str) -> Row:
+    cell = one.cell
+    verdicts = one.each("verdict").split(" / ")
+    said = " / ".join(text(f"verdict.{verdict}", lang) for verdict in verdicts)
+    if one.differs:
+        said = text("repeats.unstable", lang, verdicts=said)
+    return {
+        "runtime": configuration(cell),
+        "point": cell.point,
+        "fault": cell.fault,
+        "dedupe": cell.dedupe,
+        "policy": cell.policy,
+        "calls": f"{one.each('calls_after_fault')} → {one.each('calls_after_recovery')}",
+        "effects": f"{one.each('effects_after_fault')} → {one.each('effects_after_recovery')}",
+        "state_after_recovery": one.each("state_after_recovery"),
+        "verdict": said,
+        "eligibility": one.each("eligibility"),
+        "change": change(one, others, lang),
+    }
+
+
+def change(one: Repeated, others: Mapping[Key, Repeated], lang: str = "en") -> str:
+    """One sentence on what to change, from what the same runtime's other cells showed.
+
+    Args:
+        one: the cell.
+        others: every cell by its key.
+        lang: of the sentence.
+    """
+    if one.differs:
+        names = ", ".join(text(f"column.{name}", lang) for name in one.differs if _told(name))
+        return text("repeats.explain", lang, columns=names or ", ".join(one.differs))
+    if one.result in SOUND:
+        return ""
+    if one.result == "unknown":
+        return text("action.unknown", lang)
+    runtime, variant, point, fault, dedupe, policy = one.key
+    sentences = []
+    keyed = others.get((runtime, variant, point, fault, DEDUPES[1], policy))
+    if dedupe == NONE and keyed is not None and keyed.result in SOUND:
+        sentences.append(text("repeats.key", lang))
+    ways = [
+        other.cell.policy or ""
+        for other in others.values()
+        if other.key[:5] == one.key[:5] and other.result in SOUND and other.result != "protected"
+    ]
+    if ways:
+        sentences.append(text("repeats.way", lang, ways=", ".join(dict.fromkeys(ways))))
+    configurations = [
+        other.cell.variant or ""
+        for other in others.values()
+        if (other.key[0], *other.key[2:]) == (one.key[0], *one.key[2:]) and other.result in SOUND
+    ]
+    if configurations:
+        named = ", ".join(dict.fromkeys(configurations))
+        sentences.append(text("repeats.variant", lang, variants=named))
+    return " ".join(sentences) or text(f"action.{one.result}", lang)
+
+
+def _told(column: str) -> bool:
+    return column in ("verdict", "state_after_fault", "state_after_recovery") or column.startswith(
+        ("effects_", "calls_")
+    )

@@ -1,0 +1,233 @@
+"""Ask strace to watch a command's file-changing calls, or to strike at one, and read its log.
+
+Pure functions from names to arguments and from a log to calls: nothing is run here. Source: the
+manual page of strace 6.1; a log was written under the options that ``watching`` and ``striking``
+give.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rcr_probes.errors import RcrError
+
+PROGRAM = "strace"
+INSTALL = "apt install strace, or dnf install strace"
+KILL = "signal=KILL"  # an action of ``striking``; ``error=ENOSPC`` is another
+
+# Calls whose first argument is the open file that they change, and calls that name it by its path.
+_OPEN = (
+    "write", "pwrite64", "writev", "pwritev", "pwritev2", "ftruncate", "fallocate", "fsync",
+    "fdatasync",
+)  # fmt: skip
+_NAMED = (
+    "open", "openat", "creat", "truncate", "rename", "renameat", "renameat2", "link", "linkat",
+    "unlink", "unlinkat",
+)  # fmt: skip
+# Calls at which a fault may strike as well; what ``watching`` lists would not gain by them.
+_BESIDE_OPEN = ("close",)
+_BESIDE_NAMED = ("mkdir", "mkdirat", "rmdir")
+KNOWN = (*_OPEN, *_NAMED, *_BESIDE_OPEN, *_BESIDE_NAMED)
+_MOST = 65535  # the largest number of a call that strace counts to
+_OPENING = ("open", "openat")  # they change a file only with one of these
+_TWO_PATHS = ("rename", "link")
+_CREATES = re.compile(r"\bO_(?:CREAT|TRUNC)\b")
+
+_POINT = re.compile(r"(\w+)@(.+)#([1-9]\d*)")
+_CALL = re.compile(r"(\d+) +(\w+)\((.*)")
+_FD = re.compile(r"\d+<((?:[^<>\\]|\\.)*)>")
+_NAME = re.compile(r'(?:(?:AT_FDCWD|\d+)<((?:[^<>\\]|\\.)*)>, )?"((?:[^"\\]|\\.)*)"')
+_RESUMED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>")
+_KILLED = re.compile(r"^(\d+) +\+\+\+ killed by SIGKILL", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class CallPoint:
+    """A place in a command's life: the ``nth`` time that a process of it makes a call on a file.
+
+    Attributes:
+        call: the system call's name.
+        file: the file's path below the watched place; the file's own name where that is a file.
+        nth: from 1, counted in the process that makes it, over all its calls of this name there.
+    """
+
+    call: str
+    file: str
+    nth: int
+
+    def __str__(self) -> str:
+        """As a cell's point: ``pwrite64@jobs.db#3``."""
+        return f"{self.call}@{self.file}#{self.nth}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call that the log tells of, on a file below the watched place.
+
+    Attributes:
+        pid: of the process, or the thread, that made it.
+        point: where it stands.
+        changes: whether it can change the file; opening one for reading cannot.
+        spelled: the paths by which the call named it; empty where it held it open.
+        ended: whether the log tells how it ended: a call at which its process was killed never did.
+    """
+
+    pid: int
+    point: CallPoint
+    changes: bool
+    spelled: tuple[str, ...]
+    ended: bool
+
+
+def parse(point: str) -> CallPoint | None:
+    """The place that a cell's point names; None where it is a point of another kind.
+
+    Its file stays below the watched place, and is written as the shortest path to it.
+    """
+    found = _POINT.fullmatch(point)
+    if not found or found[1] not in KNOWN or len(found[3]) > 5 or int(found[3]) > _MOST:
+        return None
+    file = found[2]
+    if file == ".." or file.startswith(("../", "/")) or os.path.normpath(file) != file:
+        return None
+    return CallPoint(found[1], file, int(found[3]))
+
+
+def watching(log: str, words: Sequence[str]) -> list[str]:
+    """The command under strace: every call that may change a file is written to the log."""
+    calls = ",".join(f"?{call}" for call in (*_OPEN, *_NAMED))
+    return [*base(log), "-e", f"trace={calls}", "--", *words]
+
+
+def striking(
+    log: str,
+    point: CallPoint,
+    place: str,
+    action: str,
+    words: Sequence[str],
+    spelled: Sequence[str] = (),
+) -> list[str]:
+    """The command under strace, which strikes at one call.
+
+    Args:
+        log: where strace writes the calls of this name on this file.
+        point: where to strike.
+        place: the watched place: a folder, or the file itself.
+        action: what strace injects: ``KILL``, ``error=ENOSPC``.
+        words: the command.
+        spelled: other paths by which the command names the file, such as relative ones.
+    """
+    paths = dict.fromkeys([located(point, place), *spelled])
+    named = [word for path in paths for word in ("-P", path)]
+    inject = f"inject={point.call}:{action}:when={point.nth}"
+    return [*base(log), *named, "-e", f"trace={point.call}", "-e", inject, "--", *words]
+
+
+def located(point: CallPoint, place: str) -> str:
+    """The absolute path of a point's file."""
+    return place if os.path.basename(place) == point.file else os.path.join(place, point.file)
+
+
+def calls(log: str, place: str) -> list[Call]:
+    """The calls on files below a place, in the order of the log.
+
+    Args:
+        log: its text.
+        place: an absolute path: a folder, or one file.
+    """
+    seen: Counter[tuple[int, str, str]] = Counter()
+    listed: list[Call] = []
+    latest: dict[int, int] = {}
+    for line in log.splitlines():
+        resumed = _RESUMED.match(line)
+        if resumed and (number := latest.get(int(resumed[1]))) is not None:
+            listed[number] = replace(listed[number], ended=_ended(line))
+        found = _CALL.match(line)
+        if not found or found[2] not in (*_OPEN, *_NAMED):
+            continue
+        pid, call, arguments = int(found[1]), found[2], found[3]
+        named = [(path, spelled) for path, spelled in files(call, arguments) if _below(path, place)]
+        for path in dict.fromkeys(path for path, _ in named):
+            seen[pid, call, path] += 1
+        latest.pop(pid, None)
+        if named:  # strace finds a rename or a link by its first path alone
+            path = named[0 if call in _TWO_PATHS else -1][0]
+            point = CallPoint(call, _relative(path, place), seen[pid, call, path])
+            changes = call not in _OPENING or bool(_CREATES.search(arguments))
+            own = tuple(s for p, s in named if p == path and s is not None)
+            latest[pid] = len(listed)
+            listed.append(Call(pid, point, changes, own, _ended(line)))
+    return listed
+
+
+def killed(log: str) -> frozenset[int]:
+    """The processes and threads that the log saw end by SIGKILL."""
+    return frozenset(int(found[1]) for found in _KILLED.finditer(log))
+
+
+def struck(log: str, point: CallPoint, place: str) -> bool:
+    """Whether a process was killed at this very call: the log's last word of it is that call."""
+    last = {call.pid: call for call in calls(log, place)}
+    ended = killed(log)
+    return any(
+        call.point == point and not call.ended and pid in ended for pid, call in last.items()
+    )
+
+
+def require(path: str | None) -> None:
+    """Refuse where the program is not installed.
+
+    Args:
+        path: where it was found.
+
+    Raises:
+        RcrError: nowhere.
+    """
+    if path is None:
+        raise RcrError("strace is not installed here.", f"Install it with: {INSTALL}.")
+
+
+def base(log: str) -> list[str]:
+    """The program, and the options under which its log can be read here."""
+    # Every process and thread; no written strings, which may be private; of signals, the kill.
+    return [PROGRAM, "-f", "-qq", "-y", "-s", "0", "-e", "signal=KILL", "-o", log]
+
+
+def _ended(line: str) -> bool:
+    return not line.endswith((" = ?", "<unfinished ...>"))
+
+
+def files(call: str, arguments: str) -> Iterator[tuple[str, str | None]]:
+    """The absolute paths in a call's arguments, each with the spelling by which it was named."""
+    if call in (*_OPEN, *_BESIDE_OPEN):
+        found = _FD.match(arguments)
+        if found:
+            yield _plain(found[1]).removesuffix(" (deleted)"), None
+        return
+    for folder, name in _NAME.findall(arguments):
+        spelled = _plain(name)
+        yield os.path.normpath(os.path.join(_plain(folder), spelled)), spelled
+
+
+def _plain(text: str) -> str:
+    """A path as strace writes it, without its escapes."""
+    if "\\" not in text:
+        return text
+    return (
+        text.encode("latin-1", "replace")
+        .decode("unicode_escape")
+        .encode("latin-1")
+        .decode(errors="surrogateescape")
+    )
+
+
+def _below(path: str, place: str) -> bool:
+    return path == place or path.startswith(place.rstrip("/") + "/")
+
+
+def _relative(path: str, place: str) -> str:
+    return os.path.basename(path) if path == place else os.path.relpath(path, place)

@@ -1,0 +1,185 @@
+"""A fault phase under strace: what it is put behind, and what the log proves of the strike.
+
+One call of the phase's process, or of any below it, in whatever language, comes back with an error
+and is not executed, or is the last that its process makes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from rcr_probes import folder, ledger, strace
+from rcr_probes.ledger import EventLine
+from rcr_probes.model import FAULTS, Cell
+from rcr_probes.process import Ended
+from rcr_probes.strace import CallPoint
+
+_KILL = "kill"
+_MADE = re.compile(r"(\d+) +(\d+\.\d+) +(\w+)\((.*)")
+_RESUMED = re.compile(r"(\d+) +\d+\.\d+ +<\.\.\. \w+ resumed>(.*)")
+_KILLED = re.compile(r"^(\d+) +\d+\.\d+ +\+\+\+ killed by SIGKILL", re.MULTILINE)
+
+
+def under(place: str, cell: Cell) -> tuple[str, ...]:
+    """What the fault phase of the cell in this folder is put behind; nothing for a named point."""
+    point = strace.parse(cell.point)
+    if point is None:
+        return ()
+    action = strace.KILL if cell.fault == _KILL else f"error={FAULTS[cell.fault]}"
+    return tuple(injecting(os.path.join(place, folder.TRACE), point, _private(place), action))
+
+
+def note(place: str, cell: Cell, ended: Ended) -> None:
+    """Write down the strikes that the log proves, each where it happened among the events.
+
+    Called when nothing of the phase is alive. The point has no event where there was no strike: no
+    log tells that a process was about to make a call. What the log shows instead goes into the
+    cell's output.
+    """
+    point = strace.parse(cell.point)
+    if point is None:
+        return
+    with open(
+        os.path.join(place, folder.TRACE), encoding="utf-8", errors="surrogateescape"
+    ) as file:
+        log = file.read()
+    found = strikes(log, point, _private(place))
+    if not found:
+        _say_what_was_seen(place, log, point)
+    pids = [one.pid for one in found]
+    if ended.how == FAULTS[_KILL] and found and ended.pid not in pids:
+        found[0] = replace(found[0], pid=ended.pid)  # one of its threads made the call
+    path = os.path.join(place, folder.EVENTS)
+    for one in found:
+        _insert(path, cell, one)
+
+
+def injecting(log: str, point: CallPoint, place: str, action: str) -> list[str]:
+    """The words before a command that have one call of it, or of a process below it, struck.
+
+    The command stays the child of whoever starts it (-D): strace is its grandchild, and ends when
+    all that it watches has ended. Every call that is known is logged, on the point's file alone.
+
+    Args:
+        log: where strace writes.
+        point: where to strike.
+        place: the absolute path of the folder in which the point's file lies; a process may name
+            the file relative to it, too, unless one of that name lies in the current directory.
+        action: what strace injects: ``strace.KILL``, ``error=ENOSPC``.
+    """
+    relative: tuple[str, ...] = (point.file, f"./{point.file}")
+    if os.path.lexists(point.file):  # strace would take it for the one in our own directory
+        relative = ()
+    spelled = (*_absolute(point, place), *relative)
+    watched = [word for path in dict.fromkeys(spelled) for word in ("-P", path)]
+    calls = ",".join(f"?{call}" for call in strace.KNOWN)
+    inject = f"inject={point.call}:{action}:when={point.nth}"
+    options = ["-D", "-ttt", *watched, "-e", f"trace={calls}", "-e", inject]
+    return [*strace.base(log), *options, "--"]
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """One strike.
+
+    Attributes:
+        pid: of the process, or the thread, that made the call.
+        at: when, in seconds since the epoch.
+    """
+
+    pid: int
+    at: float
+
+
+def strikes(log: str, point: CallPoint, place: str) -> list[Struck]:
+    """Every call that was struck: strace refused it, or its process was killed at it.
+
+    Each process and each thread counts its own calls, so that there may be several.
+
+    Args:
+        log: the text of a log that was written under ``injecting``.
+        point: where it struck.
+        place: the folder of the point's file.
+    """
+    dead = {int(pid) for pid in _KILLED.findall(log)}
+    return [
+        Struck(made.pid, made.at)
+        for made in _calls(log, point, place)
+        if (made.call, made.nth) == (point.call, point.nth)
+        if made.end.endswith("(INJECTED)") or (made.end.endswith("= ?") and made.pid in dead)
+    ]
+
+
+def seen(log: str, point: CallPoint, place: str) -> list[str]:
+    """The points at all calls on the point's file, in the order of the log."""
+    found = (replace(point, call=m.call, nth=m.nth) for m in _calls(log, point, place))
+    return list(dict.fromkeys(map(str, found)))
+
+
+@dataclass(slots=True)
+class _Made:
+    """A call on the point's file: the ``nth`` of its name in its process; ``end`` ends its line."""
+
+    pid: int
+    at: float
+    call: str
+    nth: int
+    end: str
+
+
+def _calls(log: str, point: CallPoint, place: str) -> list[_Made]:
+    files = {*_absolute(point, place), point.file}
+    counted: Counter[tuple[int, str]] = Counter()
+    made: list[_Made] = []
+    unfinished: dict[int, _Made] = {}
+    for line in log.splitlines():
+        if found := _RESUMED.match(line):
+            if one := unfinished.pop(int(found[1]), None):
+                one.end = found[2].rstrip()
+        elif found := _MADE.match(line):
+            pid, call, rest = int(found[1]), found[3], found[4].rstrip()
+            if not files & {os.path.normpath(path) for path, _ in strace.files(call, rest)}:
+                continue
+            counted[pid, call] += 1
+            made.append(_Made(pid, float(found[2]), call, counted[pid, call], rest))
+            if rest.endswith("<unfinished ...>"):
+                unfinished[pid] = made[-1]
+    return made
+
+
+def _insert(path: str, cell: Cell, struck: Struck) -> None:
+    """Put a strike into the events, before the first that was written after it."""
+    read = ledger.read(path, EventLine)
+    before = sum(line.at <= struck.at for line in read.lines)
+    fault = {"point": cell.point, "fault": cell.fault}
+    news = (
+        EventLine("fault", "point", {"point": cell.point}, struck.pid, at=struck.at),
+        EventLine("fault", "fault", fault, struck.pid, at=struck.at),
+    )
+    if read.damage:  # what cannot be read is not ours to move
+        for line in news:
+            ledger.append(path, line)
+        return
+    ledger.rewrite(path, (*read.lines[:before], *news, *read.lines[before:]))
+
+
+def _say_what_was_seen(place: str, log: str, point: CallPoint) -> None:
+    """Tell a person why the fault did not strike, as far as the log knows."""
+    there = ", ".join(seen(log, point, _private(place))) or "none at all"
+    with open(os.path.join(place, folder.OUTPUT), "a", encoding="utf-8") as file:
+        file.write(f"harness: {point} was not reached; the calls on that file were: {there}\n")
+        if point.call == "rename":
+            file.write("harness: strace knows a rename by the file that is renamed\n")
+
+
+def _private(place: str) -> str:
+    return os.path.join(os.path.abspath(place), folder.RUNTIME)
+
+
+def _absolute(point: CallPoint, place: str) -> tuple[str, str]:
+    """The file's path, as it was given to the runtime, and as the kernel knows it."""
+    given = os.path.normpath(os.path.join(place, point.file))
+    return given, os.path.realpath(given)

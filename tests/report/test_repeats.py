@@ -1,0 +1,100 @@
+"""Repeats of a cell are one result, or unstable; what to change is read off the other cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from matplotlib.text import Text
+
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import Capture, Verdict
+from rcr_probes.report import matrix, tables
+from rcr_probes.report.figure import FORMATS, rendered
+from rcr_probes.report.repeats import SOUND, UNSTABLE, Key, Repeated, change, repeated, table
+from rcr_probes.report.texts import LANGS
+
+
+def unsettled(evidence: Evidence) -> Evidence:
+    """The same evidence, with another verdict in the last repeat of its last cell."""
+
+    def changed() -> Iterator[Capture]:
+        *all_but, last = evidence.captures()
+        yield from all_but
+        judged = replace(last.judgement, verdict=Verdict("blocked", ()))
+        yield replace(last, judgement=judged)
+
+    return replace(evidence, remembered=tuple(changed()))
+
+
+def by_key(evidence: Evidence) -> dict[Key, Repeated]:
+    return {one.key: one for one in repeated(evidence.captures())}
+
+
+def test_every_cell_stands_once_with_all_its_repeats(repeats: Evidence) -> None:
+    """In the order of the plan, and no capture is left out."""
+    found = repeated(repeats.captures())
+    assert sum(len(one.rows) for one in found) == len(repeats.plan.cells)
+    assert [one.cell for one in found] == [c for c in repeats.plan.cells if c.repeat == 0]
+    assert not any(one.differs for one in found)
+
+
+def test_repeats_that_differ_are_unstable_and_never_averaged(repeats: Evidence) -> None:
+    """Both verdicts are shown, in the order of the repeats, with a sentence that says why."""
+    last = repeated(unsettled(repeats).captures())[-1]
+    assert last.result == UNSTABLE
+    assert set(last.differs) == {"verdict", "reasons"}
+    *_, shown = table(unsettled(repeats)).to_dict("records")
+    assert shown["verdict"].startswith("unstable (")
+    assert shown["verdict"].endswith(" / blocked)")
+    assert "verdict" in shown["what to change"]
+
+
+def test_what_to_change_is_what_came_out_sound_in_the_same_evidence(repeats: Evidence) -> None:
+    """A key, another way, another configuration: only where a cell of the evidence shows it."""
+    others = by_key(repeats)
+    sentences = Counter(
+        (one.result, bool(change(one, others))) for one in repeated(repeats.captures())
+    )
+    assert all(said is (result not in SOUND) for result, said in sentences)
+    doubled = next(
+        one
+        for one in repeated(repeats.captures())
+        if one.result == "duplicate_effect" and one.cell.variant == "baseline"
+    )
+    assert "operation key" in change(doubled, others)
+    alone = {doubled.key: doubled}
+    assert "operation key" not in change(doubled, alone)
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_the_matrix_has_a_square_for_each_cell_and_the_table_a_row(
+    repeats: Evidence, lang: str
+) -> None:
+    """The figure and its table in words hold the same cells, in both languages."""
+    found = repeated(repeats.captures())
+    drawn = matrix.matrix(repeats, lang)
+    gids = [gid for artist in drawn.findobj() if (gid := artist.get_gid()) is not None]
+    assert sorted(gids) == sorted(one.cell.id for one in found)
+    assert len(table(repeats, lang)) == len(found)
+
+
+@pytest.mark.parametrize("lang", LANGS)
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_the_matrix_is_drawn_to_the_same_bytes_on_every_run(
+    repeats: Evidence, lang: str, suffix: str
+) -> None:
+    """Also where a cell is unstable; every character has a glyph."""
+    shown = unsettled(repeats)
+    first, second = (rendered(matrix.matrix(shown, lang), suffix) for _ in range(2))
+    assert first == second
+
+
+def test_the_matrix_shows_the_effects_that_the_tidy_table_counts(repeats: Evidence) -> None:
+    """The number in a square is that of the capture."""
+    tidy = tables.tidy(repeats)
+    shown = [found.get_text() for found in matrix.matrix(repeats).findobj(Text)]
+    counted = tidy[tidy["repeat"] == 0]["effects_after_recovery"].value_counts()
+    assert {n: shown.count(str(n)) for n in counted.index} == counted.to_dict()

@@ -1,0 +1,158 @@
+"""A runtime that breaks the contract is told so, in the words of the rule that it breaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rcr_probes.conformance import Result, conformance
+
+SOUND = """
+import hashlib, json, os, subprocess, sys, time
+from rcr_probes import Recorded, reach
+
+def digest(request):
+    meaning = {k: v for k, v in request.items() if k != "session_id"}
+    return hashlib.sha256(json.dumps(meaning, sort_keys=True).encode()).hexdigest()
+
+class Runtime:
+    points = {"before_action": {"exception"}, "completion_audit": {"exception", "kill"}}
+    recoveries = ("resume",)
+    says = {"done": "done", "missing": "open"}
+
+    def start(self, operation):
+        (operation.folder / "approved").write_text(digest(operation.request))
+        reach("before_action")
+        operation.executor(operation.key, operation.request)
+        reach("completion_audit")
+        (operation.folder / "state").write_text("done")
+
+    def recover(self, operation, way):
+        if self.state(operation).status != "done":
+            self.start(operation)
+
+    def state(self, operation):
+        stored, approved = operation.folder / "state", operation.folder / "approved"
+        return Recorded(
+            stored.read_text() if stored.exists() else "missing",
+            approved_digest=approved.read_text() if approved.exists() else None,
+            current_digest=digest(operation.request),
+        )
+"""
+# What is changed in it → the rule that must then be broken, and a word of the advice.
+BREACHES = {
+    "calls twice": (
+        "operation.executor(operation.key, operation.request)\n        reach",
+        "[operation.executor(operation.key, operation.request) for _ in 'ab']\n        reach",
+        "exactly one effect",
+        "left 2 effects of 2 calls",
+    ),
+    "fails without a fault": (
+        '"state").write_text("done")',
+        '"no" / "state").write_text("done")',
+        "exactly one effect",
+        "ended with ENOENT",
+    ),
+    "declares a point that it never reaches": (
+        'reach("before_action")\n',
+        "pass\n",
+        "every declared point",
+        'Call reach("before_action")',
+    ),
+    "does not say where its audit is": (
+        '"completion_audit": {"exception", "kill"}',
+        '"completion_audit": {"audit_is_directory"}',
+        "every declared point",
+        "did not take hold",
+    ),
+    "reaches a point that it does not declare": (
+        '(operation.folder / "state").write_text',
+        'reach("after_result")\n        (operation.folder / "state").write_text',
+        "every point that is reached",
+        "after_result",
+    ),
+    "does not know a way": (
+        "if self.state(operation)",
+        'way == "again" or self.nothing\n        if self.state(operation)',
+        "every way to recover",
+        "'resume' ended with AttributeError",
+    ),
+    "leaves a process behind": (
+        'reach("before_action")\n',
+        'reach("before_action")\n        subprocess.Popen(["sleep", "60"])\n',
+        "leaves no process behind",
+        "left processes behind",
+    ),
+    "never ends": (
+        'reach("before_action")\n',
+        'reach("before_action")\n        time.sleep(60)\n',
+        "leaves no process behind",
+        "did not end in time",
+    ),
+    "cannot say its state": (
+        "return Recorded(",
+        "return None and Recorded(",
+        "can always be read",
+        "state() must read",
+    ),
+    "says a state that it does not explain": (
+        '"done": "done", "missing"',
+        '"missing"',
+        "declared in says",
+        "'done' occurs",
+    ),
+    "digests the session": (
+        ' if k != "session_id"',
+        "",
+        "what a request means",
+        "in a new session",
+    ),
+    "digests nothing of it": (
+        "for k, v in request.items()",
+        "for k, v in ()",
+        "what a request means",
+        "another target",
+    ),
+    "digests the order": (
+        ", sort_keys=True",
+        "",
+        "what a request means",
+        "another order of keys",
+    ),
+    "writes when it is asked": (
+        "return Recorded(\n",
+        '(operation.folder / "asked").write_text(str(time.time()))\n        return Recorded(\n',
+        "writes nothing",
+        "changed asked",
+    ),
+}
+
+
+def held(place: Path, source: str, name: str, monkeypatch: pytest.MonkeyPatch) -> list[Result]:
+    """The results of a runtime with this source, in the current directory."""
+    (place / f"{name}.py").write_text(source)
+    monkeypatch.chdir(place)
+    return conformance(f"{name}:Runtime", deadline=3)
+
+
+def test_a_runtime_that_keeps_the_contract_is_not_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every rule is looked at, and none is broken."""
+    results = held(tmp_path, SOUND, "sound_runtime", monkeypatch)
+    assert [result for result in results if result.wrong] == []
+    assert len(results) == len({result.rule for result in results}) == 10
+
+
+@pytest.mark.parametrize("breach", BREACHES, ids=lambda name: name.replace(" ", "-"))
+def test_each_breach_is_found_and_said_in_plain_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breach: str
+) -> None:
+    """The rule that is broken says so, with what to do."""
+    old, new, rule, advice = BREACHES[breach]
+    assert SOUND.count(old) == 1
+    name = f"breach_{list(BREACHES).index(breach)}"
+    results = held(tmp_path, SOUND.replace(old, new), name, monkeypatch)
+    (found,) = (result for result in results if rule in result.rule)
+    assert any(advice in sentence for sentence in found.wrong), results
