@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run test lab bench notebooks evidence pages font lock clean help
+.PHONY: run test runtimes lab bench notebooks evidence pages font lock clean help
 
 run: .venv/installed-core ## measure the article's two tables on this machine
 	$(BIN)/rcr run article
@@ -17,6 +17,16 @@ test: .venv/installed-dev ## lint, types, every test; the notebooks come last, u
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest --nbval --nbval-current-env
+
+# Real runtimes wait more than they compute, so more cells run side by side than there are cores.
+runtimes: .venv/installed-runtimes node_modules/.bin/restate-server ## install the real runtimes and run them through the same faults
+	@command -v redis-server > /dev/null || { \
+		echo 'RQ and Celery need redis-server, and are left out: sudo apt install redis-server' >&2; }
+	$(BIN)/rcr run runtimes --installed --deadline 90 --workers 6
+
+# Its server comes from npm; without npm it is left out, and rcr says so.
+node_modules/.bin/restate-server:
+	-npm install --no-save --ignore-scripts --no-audit --no-fund @restatedev/restate-server@1.7
 
 lab: .venv/installed-notebooks ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab notebooks
@@ -46,8 +56,8 @@ font: .venv/installed-dev ## cut the figures' font to the characters that the te
 lock: ## pin the newest versions of everything in constraints.txt
 	rm -rf .lock
 	"$(PYTHON)" -m venv .lock
-	.lock/bin/python -m pip --disable-pip-version-check install --editable '.[dev]'
-	@echo '# Exact versions of all that rcr-probes[dev] installs; make and CI install under them.' > .lock/pins
+	.lock/bin/python -m pip --disable-pip-version-check install --editable '.[dev,runtimes]'
+	@echo '# Exact versions of all that rcr-probes[dev,runtimes] installs; make and CI install under them.' > .lock/pins
 	@echo '# Made by `make lock`; do not edit by hand.' >> .lock/pins
 	.lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable >> .lock/pins
 	mv .lock/pins constraints.txt
@@ -78,6 +88,11 @@ help: ## show this list
 .venv/installed-notebooks: serves = .venv/installed-core .venv/installed-notebooks
 .venv/installed-dev: extra = [dev]
 .venv/installed-dev: serves = .venv/installed-core .venv/installed-notebooks .venv/installed-dev
+.venv/installed-embedded: extra = [dev,embedded]
+.venv/installed-embedded: serves = .venv/installed-core .venv/installed-notebooks \
+	.venv/installed-dev .venv/installed-embedded
+.venv/installed-runtimes: extra = [runtimes]
+.venv/installed-runtimes: serves = .venv/installed-core .venv/installed-runtimes
 
 # pip writes the absolute path of this folder to a .pth file, and Python cannot start where its
 # locale (C, GBK) does not decode that path. The same path, relative, is ASCII.

@@ -22,7 +22,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_the_shipped_plans_are_read() -> None:
     """Six cells for the article; four locations, each fault that can strike, for the other."""
-    assert plan.shipped() == ("article", "locations")
+    assert plan.shipped() == ("article", "locations", "runtimes")
     assert len(plan.read("article").cells) == 6
     cells = plan.read("locations").cells
     assert len(cells) == (4 * 2 + 1) * 2 * 3
