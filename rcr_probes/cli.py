@@ -154,7 +154,7 @@ def _probe(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     from rcr_probes.evidence import store
     from rcr_probes.evidence.rows import rows
-    from rcr_probes.report import terminal
+    from rcr_probes.report import probed, terminal
 
     evidence = store.read_whole(args.folder)
     if args.json:
@@ -163,6 +163,9 @@ def _show(args: argparse.Namespace) -> int:
         terminal.print_csv(rows(evidence.captures()))
     elif args.markdown:
         terminal.print_markdown(terminal.every(evidence, args.lang))
+    elif probed.is_probe(evidence):
+        terminal.draw([probed.drawn(evidence, args.lang)])
+        print("\n".join(probed.sentences(evidence, args.lang)))
     else:
         terminal.draw(terminal.every(evidence, args.lang))
     return 0

@@ -58,9 +58,20 @@ def conformance(
         evidence = run(plan, into, keep=True, deadline=deadline, progress=progress)
         captures = list(evidence.captures())
         kept = sorted(store.beside(into, ".cells").iterdir())
-        results = [Result(rule, tuple(look(runtime, captures))) for rule, look in _RULES.items()]
-        results.append(Result(_STATE, tuple(_state(str(kept[0]), name, deadline))))
-    return results
+        looked = {rule: look(runtime, captures) for rule, look in _RULES.items()}
+        fresh = Path(place, "fresh")
+        folder.make(str(fresh), plan.cells[0])
+        looked[_STATE] = (
+            sentence for cell in (kept[0], fresh) for sentence in _state(str(cell), deadline)
+        )
+        return [Result(rule, _told(found)) for rule, found in looked.items()]
+
+
+def _told(found: Iterator[str]) -> tuple[str, ...]:
+    """The first sentences of a rule; many are of one kind, and the rest are counted."""
+    sentences = tuple(dict.fromkeys(found))
+    more = len(sentences) - _NAMED
+    return (*sentences[:_NAMED], f"(and {more} more like these)") if more > 0 else sentences
 
 
 def _cells(name: str, runtime: Runtime) -> Iterator[Cell]:
@@ -164,7 +175,8 @@ def _readable(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
                 if damage.startswith(("record:", "harness:")):
                     yield (
                         f"After {observed.after} in {_short(capture.cell)}, {damage}. "
-                        "state() must read what is stored at any time, also when nothing is."
+                        "state() must return a Recorded of what is stored, at any time, also when "
+                        "nothing is; harness/output.txt of the kept cell says where it failed."
                     )
 
 
@@ -236,8 +248,8 @@ _RULES: dict[str, Callable[[Runtime, Sequence[Capture]], Iterator[str]]] = {
 _STATE = "asking for the state writes nothing"
 
 
-def _state(place: str, name: str, deadline: float) -> Iterator[str]:
-    """Ask once more in the folder of a cell that is over, and look for what changed there."""
+def _state(place: str, deadline: float) -> Iterator[str]:
+    """Ask in the folder of a cell that is over, or of one that never began: what changed there?"""
     private = os.path.join(place, folder.RUNTIME)
     before = _contents(private)
     words = [sys.executable, "-P", "-m", phase.__name__, place, f"{phase.STATE}recover"]
@@ -261,7 +273,7 @@ def _state(place: str, name: str, deadline: float) -> Iterator[str]:
 
 
 def _contents(place: str) -> dict[str, str]:
-    """Path in the folder → digest of what lies there."""
+    """Path in the folder → digest of what lies there, and when it was written."""
     found = {}
     for parent, _, files in os.walk(place):
         for file in files:
@@ -269,5 +281,5 @@ def _contents(place: str) -> dict[str, str]:
             if os.path.isfile(path):
                 with open(path, "rb") as opened:
                     digest = hashlib.file_digest(opened, "sha256").hexdigest()
-                found[os.path.relpath(path, place)] = digest
+                found[os.path.relpath(path, place)] = f"{digest} {os.stat(path).st_mtime_ns}"
     return found

@@ -94,7 +94,7 @@ BREACHES = {
         "return Recorded(",
         "return None and Recorded(",
         "can always be read",
-        "state() must read",
+        "state() must return a Recorded",
     ),
     "says a state that it does not explain": (
         '"done": "done", "missing"',
@@ -119,6 +119,18 @@ BREACHES = {
         "",
         "what a request means",
         "another order of keys",
+    ),
+    "writes only where nothing is": (
+        "return Recorded(\n",
+        "stored.exists() or stored.touch()\n        return Recorded(\n",
+        "writes nothing",
+        "changed state",
+    ),
+    "writes the same again": (
+        "return Recorded(\n",
+        '(operation.folder / "asked").write_text("")\n        return Recorded(\n',
+        "writes nothing",
+        "changed asked",
     ),
     "writes when it is asked": (
         "return Recorded(\n",

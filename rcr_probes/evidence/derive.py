@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rcr_probes import eligibility, judge
-from rcr_probes.model import Judgement, Measurement
+from rcr_probes.model import WORKER, Judgement, Measurement
 
 
 def derive(measured: Measurement) -> Judgement:
@@ -24,6 +24,8 @@ def derive(measured: Measurement) -> Judgement:
     truth = judge.truth(measured.approved, first, forced) if forced else None
     verdict = judge.verdict(measured, fired, truth)
     called = (last.calls or 0) > (first.calls or 0)
-    if called and not eligibility.may_call(decision) and verdict.verdict != "unknown":
+    # An unmodified worker keeps no digest that could be read: of each, the reason would be true.
+    asked = measured.cell.runtime != WORKER
+    if asked and called and not eligibility.may_call(decision) and verdict.verdict != "unknown":
         verdict = replace(verdict, reasons=(*verdict.reasons, "called_without_eligibility"))
     return Judgement(fired, facts, decision, truth, verdict)

@@ -14,6 +14,7 @@ from rcr_probes.probe.process import Ended, Running
 from rcr_probes.strace import CallPoint
 
 _PIECE = 1 << 16
+_TOLD = 1.0  # seconds in which the log has told of every thread that a kill ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def run(
         else:
             traced = strace.striking(pipe, target.point, place, strace.KILL, words, target.spelled)
         with Running(traced, environment, output) as running:
-            text = _followed(running, log, timeout, stop=target is not None)
+            text = _followed(running, log, timeout, place, target)
             ended = running.end(0)
             return Traced(ended, text + _read(log))
     finally:
@@ -75,10 +76,11 @@ def run(
         os.unlink(pipe)
 
 
-def _followed(running: Running, log: int, timeout: float, stop: bool) -> str:
-    """Read the log until the worker ends; where a process was killed, kill all of it at once.
+def _followed(running: Running, log: int, timeout: float, place: str, target: Target | None) -> str:
+    """Read the log until the worker ends; where it was killed at the call, kill all of it at once.
 
-    A worker may be several processes, and it is the worker that is to be killed.
+    A worker may be several processes, and it is the worker that is to be killed. One process may
+    be several threads, whose ends the log tells one by one: that of the call may come last.
     """
     until = time.monotonic() + timeout
     text = ""
@@ -86,7 +88,10 @@ def _followed(running: Running, log: int, timeout: float, stop: bool) -> str:
         ready = running.wait(until - time.monotonic(), log)
         if log in ready:
             text += _read(log)
-            if stop and strace.killed(text):
+            if target is not None and strace.killed(text):
+                if not strace.struck(text, target.point, place):
+                    until = min(until, time.monotonic() + _TOLD)
+                    continue
                 running.kill()
                 running.wait(until - time.monotonic())
                 return text

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from rcr_probes.errors import RcrError, UnknownName
-from rcr_probes.model import NONE, Capture, Decision, Effect, Event, Facts, Observation
+from rcr_probes.model import NONE, WORKER, Capture, Decision, Effect, Event, Facts, Observation
 from rcr_probes.report.texts import table, text
 
 
@@ -180,6 +180,8 @@ def _truth(capture: Capture, lang: str) -> Iterator[str]:
         return
     yield text(f"explain.needed_{'yes' if truth.call_needed else 'no'}", lang)
     yield text(f"explain.harm_{truth.call_harm}", lang, effects=_effects(forced.effects, lang))
+    if capture.cell.runtime == WORKER:
+        yield text("explain.forced_same_key", lang)
 
 
 def _verdict(capture: Capture, lang: str) -> Iterator[str]:

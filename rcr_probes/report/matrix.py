@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -39,7 +38,7 @@ _WRONG = ("wrong_effect", "duplicate_effect", "lost_effect", "blocked", "state_e
 _LIGHT = ("wrong_effect", "duplicate_effect")  # their numbers are white
 
 _SQUARE = 0.34  # inches, the side of a square
-_LEFT, _TOP, _BOTTOM, _RIGHT = 3.0, 1.75, 0.75, 0.15  # inches around the squares
+_LEFT, _TOP, _BOTTOM, _RIGHT = 3.9, 1.75, 0.75, 0.15  # inches around the squares
 _GAP = 0.35  # in squares, between two runtimes, and between two faults
 
 
@@ -57,10 +56,13 @@ def matrix(evidence: Evidence, lang: str = "en") -> Figure:
     """
     found = repeated(evidence.captures())
     faults = columns(found)
-    rows = list(dict.fromkeys((configuration(c.cell), c.cell.policy or "") for c in found))
-    groups = [(name, [row[1] for row in own]) for name, own in groupby(rows, lambda row: row[0])]
+    groups: dict[str, list[str]] = {}
+    for one in found:
+        ways = groups.setdefault(configuration(one.cell), [])
+        if (way := one.cell.policy or "") not in ways:
+            ways.append(way)
     width = len(faults) * (len(DEDUPES) + _GAP)
-    height = len(rows) + len(groups) * _GAP
+    height = sum(map(len, groups.values())) + len(groups) * _GAP
     size = (_LEFT + _RIGHT + width * _SQUARE, _TOP + _BOTTOM + height * _SQUARE)
     with style():
         figure = Figure(figsize=size)
@@ -92,10 +94,10 @@ def matrix(evidence: Evidence, lang: str = "en") -> Figure:
     return figure
 
 
-def _rows(axes: Axes, groups: Sequence[tuple[str, list[str]]]) -> dict[tuple[str, str], float]:
+def _rows(axes: Axes, groups: Mapping[str, Sequence[str]]) -> dict[tuple[str, str], float]:
     """Where each row stands, with its labels: the configuration once, each recovery beside it."""
     places, y = {}, 0.0
-    for name, policies in groups:
+    for name, policies in groups.items():
         axes.text(-3.6, y + 0.5, name, ha="right", va="center", size=8.5, color=INK)
         for policy in policies:
             axes.text(-0.3, y + 0.5, policy, ha="right", va="center", size=7.5, color=FAINT)

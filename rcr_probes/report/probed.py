@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import BASELINE, Capture
+from rcr_probes.model import BASELINE, WORKER, Capture
 from rcr_probes.report.sentences import said, sentence, struck
 from rcr_probes.report.terminal import Drawn
 from rcr_probes.report.texts import text
@@ -17,6 +17,11 @@ from rcr_probes.report.texts import text
 HARM = ("wrong_effect", "duplicate_effect", "lost_effect", "state_effect_split")
 _NUMBERS = ("requests", "keys")
 _COLUMNS = ("fault", *_NUMBERS, "effects", "worker", "recovery", "verdict")
+
+
+def is_probe(evidence: Evidence) -> bool:
+    """Whether this is the evidence of a worker."""
+    return all(cell.runtime == WORKER for cell in evidence.plan.cells)
 
 
 def drawn(evidence: Evidence, lang: str) -> Drawn:

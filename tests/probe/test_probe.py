@@ -159,6 +159,8 @@ def test_show_explain_and_compare_work_on_it(
     one, other = examples["no_key"][2], examples["attempt_key"][2]
     code, shown = run("show", one, "--json")
     assert (code, len(json.loads(shown))) == (0, 1 + len(STRUCK))
+    assert run("show", one)[1].splitlines() == examples["no_key"][1].splitlines()
+    assert "恢复流程" in run("show", one, "--lang", "zh")[1]
     code, told = run("explain", one, "after_action/kill")
     assert code == 0
     assert "kill strikes at after_action" in told
@@ -351,6 +353,28 @@ def test_a_kill_at_a_file_write_is_placed_and_proven(
     assert check(tmp_path / "found").sound
     with contextlib.suppress(FileNotFoundError):
         assert CONTROL not in os.listdir(tmp_path)
+
+
+def test_a_kill_of_many_threads_is_placed_at_the_one_that_made_the_call(
+    probe: Probe, worker: Worker
+) -> None:
+    """The log tells of the end of each thread, and of the struck one last of all, perhaps."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    words = worker(
+        """
+        import threading
+        for _ in range(12):
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+        if done():
+            sys.exit()
+        call("{}") == 200 or sys.exit(1)
+        finish()
+        """
+    )
+    done = probe("--syscalls", "{folder}", *words)
+    assert re.search(r"Killed at openat@done#\d +2 +0 +1 → 2 +SIGKILL", done.stdout)
+    assert "unknown" not in done.stdout
 
 
 def test_what_the_folder_held_is_kept(probe: Probe, worker: Worker, tmp_path: Path) -> None:
