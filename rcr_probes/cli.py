@@ -116,6 +116,8 @@ def _interruptible() -> Iterator[None]:
     """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after."""
 
     def interrupt(*_: object) -> NoReturn:
+        for end in ends:  # once is enough: a second one must not break the ending of what runs
+            signal.signal(end, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     ends = (signal.SIGTERM, signal.SIGHUP)

@@ -66,11 +66,13 @@ class MarkerExecutor:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One kernel lock over look and act: the kernel frees it when its holder dies."""
+        """One kernel lock over look, act and tell: the kernel frees it when its holder dies.
+
+        Also without dedupe: who is counted first must be told of first.
+        """
         fd = os.open(self._effects, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if self._dedupe == "operation_key":
-                fcntl.flock(fd, fcntl.LOCK_EX)
+            fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
             os.close(fd)

@@ -118,7 +118,7 @@ def _broken(measured: Measurement, fired: bool | None) -> tuple[str, ...]:
     """Why nothing can be said of this cell; empty when something can."""
     observations, forced = measured.observations, measured.forced
     ended = {o.ended for o in observations}
-    planned = bool(fired) and measured.cell.fault == "kill"
+    planned = bool(fired) and measured.cell.fault in ("kill", "kill_host")
     first_killed, last_killed = (o.ended not in (None, *ENDS) for o in observations)
     reasons = {
         "fault_not_fired": fired is False,

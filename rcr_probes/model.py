@@ -242,7 +242,7 @@ class Measurement:
         cell: what was planned.
         source: ``measured``, or the publication and the row that was transcribed.
         approved: what the operation was allowed to do.
-        says: the runtime's states, each as done, not_done or open, from its documentation.
+        says: the runtime's states, each as done, not_done, due or open, from its documentation.
         events: in order.
         observations: after the fault phase, and after recovery; a publication may lack one.
         forced: the measured truth; None where it was not published.

@@ -63,7 +63,12 @@ class _Worker:
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is ours to handle: we end it in good order
         )
-        if self._line(_GRACE) != worker.READY:
+        try:
+            ready = self._line(_GRACE) == worker.READY
+        except BaseException:  # interrupted: nobody else knows of it yet
+            self.end()
+            raise
+        if not ready:
             self.end()
             raise RcrError(
                 "A worker process cannot start.",

@@ -73,7 +73,7 @@ class Runtime(Protocol):
     recoveries: tuple[str, ...]
     """Its own documented ways to recover, by name."""
     says: Mapping[str, Says]
-    """state → done, not_done or open, each from its documentation."""
+    """state → done, not_done, due or open, each from its documentation."""
 
     def start(self, operation: Operation) -> None:
         """The fault phase: do the operation. Raises what its caller would see."""

@@ -37,7 +37,7 @@ _OPENING = ("open", "openat")  # they change a file only with one of these
 _TWO_PATHS = ("rename", "link")
 _CREATES = re.compile(r"\bO_(?:CREAT|TRUNC)\b")
 
-_POINT = re.compile(r"(\w+)@(.+)#([1-9]\d*)")
+_POINT = re.compile(r"(\w+)@([^\0]+)#([1-9]\d*)")
 _CALL = re.compile(r"(\d+) +(\w+)\((.*)")
 _FD = re.compile(r"\d+<((?:[^<>\\]|\\.)*)>")
 _NAME = re.compile(r'(?:(?:AT_FDCWD|\d+)<((?:[^<>\\]|\\.)*)>, )?"((?:[^"\\]|\\.)*)"')

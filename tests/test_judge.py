@@ -247,6 +247,11 @@ def check(module: ModuleType) -> None:
         assert code not in verdict_of(module, measured(**changes)).reasons, code
     for name, (made, fired) in FIRED_ROWS.items():
         assert module.fired(made) is fired, name
+    for fault in ("kill", "kill_host"):  # a phase may be among the hosts that are killed
+        planned = proven("SIGKILL", fault)
+        first, last = planned.observations
+        died = replace(planned, observations=(replace(first, ended="SIGKILL"), last))
+        assert "phase_killed" not in verdict_of(module, died).reasons, fault
     for changes, reasons in UNKNOWN_ROWS:
         assert verdict_of(module, measured(**changes)) == Verdict("unknown", reasons)
     open_without = measured(first=(), last=(M,), calls=(0, 1))

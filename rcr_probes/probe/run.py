@@ -23,6 +23,7 @@ from rcr_probes.receiver import Request, Settings
 from rcr_probes.scratch import scratch
 
 TIMEOUT = 30.0
+_PLAN = "probe"
 _LONGEST = 600.0
 MOST_CALLS = 40  # cells of ``syscalls``: each takes about a second
 
@@ -109,6 +110,8 @@ def _refuse(asked: Asked, into: Path) -> None:
         )
     if into.exists() and any(into.iterdir()) and not (into / store.PLAN).exists():
         raise PlanError(f"{into} is not empty and holds no plan.", "Name another with --into.")
+    if (into / store.PLAN).exists() and store.read_plan(into).name != _PLAN:
+        raise PlanError(f"{into} holds another plan.", "Name another folder with --into.")
 
 
 def _courses(
@@ -203,7 +206,7 @@ def _sealed(courses: list[Course], into: Path) -> Evidence:
     told = _told(courses)
     if into.exists():
         store.set_aside(into)
-    plan = Plan("probe", tuple(course.cell for course in courses))
+    plan = Plan(_PLAN, tuple(course.cell for course in courses))
     with store.Writer(into, plan) as writer:
         for course in courses:
             measured = measurement(course, told)

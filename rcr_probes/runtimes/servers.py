@@ -115,14 +115,6 @@ class Server:
         return ServerFailed(f"{os.path.basename(self._argv[0])} {how}: {said}")
 
 
-def free_port() -> int:
-    """A port on 127.0.0.1 that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def listens(address: str | tuple[str, int]) -> bool:
     """Whether something accepts connections: at a Unix socket's path, or at (host, port)."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET

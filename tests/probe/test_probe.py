@@ -385,3 +385,14 @@ def test_what_the_folder_held_is_kept(probe: Probe, worker: Worker, tmp_path: Pa
     assert done.returncode == 2
     assert "--into" in done.stderr
     assert (tmp_path / "found" / "mine.txt").read_text() == "mine"
+
+
+def test_the_evidence_of_another_plan_is_not_moved(
+    probe: Probe, worker: Worker, tmp_path: Path
+) -> None:
+    """It is refused before anything runs, as a run refuses it."""
+    made.small(tmp_path / "found")
+    done = probe(*worker('call("{}")'))
+    assert done.returncode == 2
+    assert "holds another plan" in done.stderr
+    assert check(tmp_path / "found").sound
