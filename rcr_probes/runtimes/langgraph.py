@@ -125,9 +125,10 @@ class LangGraph:
 
     def refusal(self, operation: Operation) -> Refusal:
         """The database takes no more rows; in two variants, one of its two tables does not."""
-        from rcr_probes.runtimes.langgraph_tables import Refused
+        from rcr_probes.runtimes.sqlite import RefusedBySqlite
 
-        return Refused(operation.folder / _DATABASE, _ALONE.get(operation.variant, _BOTH))
+        tables = _ALONE.get(operation.variant, _BOTH)
+        return RefusedBySqlite(operation.folder / _DATABASE, *tables, on=("INSERT",))
 
 
 def runtime() -> Runtime:

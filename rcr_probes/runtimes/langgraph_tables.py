@@ -20,7 +20,6 @@ import msgspec
 from rcr_probes.model import Json, Recorded
 from rcr_probes.runtimes.requests import digest
 
-_WAIT = 10.0  # seconds in which whoever writes there now must be done
 _NODE = "~__pregel_pull, "  # how the path of a node's task begins; the node's name follows
 _NEXT = "branch:to:"  # how the channel is named that makes a node the next one
 # Writes that say what happened to a task. Any other is output, and the task has finished
@@ -107,46 +106,3 @@ def _copied(path: Path) -> Iterator[str]:
             if (path.parent / name).exists():
                 shutil.copyfile(path.parent / name, os.path.join(folder, name))
         yield os.path.join(folder, path.name)
-
-
-class Refused:
-    """A ``Refusal`` of rows by one or more tables of a database, by a trigger on each."""
-
-    def __init__(self, path: Path, tables: Sequence[str]) -> None:
-        """Name the database and its tables."""
-        self._path = path
-        self._triggers = {f"rcr_refuses_{table}": table for table in tables}
-
-    def place(self) -> None:
-        """Make the triggers, all or none.
-
-        Raises:
-            sqlite3.OperationalError: there is no such table, or the database stays locked.
-        """
-        with self._open("rw") as database:
-            database.execute("BEGIN IMMEDIATE")
-            for name, table in self._triggers.items():
-                database.execute(
-                    f'CREATE TRIGGER "{name}" BEFORE INSERT ON "{table}" '
-                    "BEGIN SELECT RAISE(ABORT, 'refused by the probe'); END"
-                )
-
-    def standing(self) -> bool:
-        """Whether every trigger is there."""
-        if not self._path.exists():
-            return False
-        with self._open("ro") as database:
-            found = database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-            return self._triggers.keys() <= {name for (name,) in found}
-
-    def lift(self) -> None:
-        """Take the triggers away again."""
-        with self._open("rw") as database:
-            for name in self._triggers:
-                database.execute(f'DROP TRIGGER IF EXISTS "{name}"')
-
-    @contextmanager
-    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
-        address = f"file:{self._path}?mode={mode}"
-        with closing(sqlite3.connect(address, uri=True, timeout=_WAIT)) as database, database:
-            yield database

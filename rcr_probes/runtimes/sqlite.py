@@ -1,4 +1,4 @@
-"""A SQLite table that refuses to be written: the seam of a runtime that keeps its results there."""
+"""SQLite tables that refuse to be written: the seam of a runtime that keeps its results there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WAIT = 10.0  # seconds in which whoever writes there now must be done
 
 
 class RefusedBySqlite:
-    """A ``Refusal`` by a trigger on a table: what is written there fails with an error of SQLite.
+    """A ``Refusal`` by triggers on tables: what is written there fails with an error of SQLite.
 
     The runtime's own code meets that error as it would meet a full disk; nothing of it is patched.
     """
@@ -19,22 +19,28 @@ class RefusedBySqlite:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        table: str,
+        *tables: str,
         on: Sequence[str] = ("INSERT", "UPDATE"),
     ) -> None:
-        """Name the database, the table, and the statements that it is to refuse."""
-        self._path, self._table, self._on = os.fspath(path), table, tuple(on)
+        """Name the database, its tables, and the statements that they are to refuse."""
+        self._path = os.fspath(path)
+        self._triggers = {
+            f"rcr_refuses_{statement.lower()}_{table}": f'{statement} ON "{table}"'
+            for table in tables
+            for statement in on
+        }
 
     def place(self) -> None:
-        """Make the triggers.
+        """Make the triggers, all or none.
 
         Raises:
             sqlite3.OperationalError: there is no such table, or it stays locked.
         """
         with self._open("rw") as database:
-            for statement in self._on:
+            database.execute("BEGIN IMMEDIATE")
+            for name, refused in self._triggers.items():
                 database.execute(
-                    f'CREATE TRIGGER "{_trigger(statement)}" BEFORE {statement} ON "{self._table}" '
+                    f'CREATE TRIGGER "{name}" BEFORE {refused} '
                     "BEGIN SELECT RAISE(ABORT, 'refused by the probe'); END"
                 )
 
@@ -44,21 +50,16 @@ class RefusedBySqlite:
             return False
         with self._open("ro") as database:
             found = database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-            names = {name for (name,) in found}
-        return all(_trigger(statement) in names for statement in self._on)
+            return self._triggers.keys() <= {name for (name,) in found}
 
     def lift(self) -> None:
         """Take the triggers away again."""
         with self._open("rw") as database:
-            for statement in self._on:
-                database.execute(f'DROP TRIGGER IF EXISTS "{_trigger(statement)}"')
+            for name in self._triggers:
+                database.execute(f'DROP TRIGGER IF EXISTS "{name}"')
 
     @contextmanager
     def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
         address = f"file:{self._path}?mode={mode}"
         with closing(sqlite3.connect(address, uri=True, timeout=_WAIT)) as database, database:
             yield database
-
-
-def _trigger(statement: str) -> str:
-    return f"rcr_refuses_{statement.lower()}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.phase import operation
 from rcr_probes.runtime import load
+from tests.runtimes.missing import skip_without
 
-pytest.importorskip("celery", reason="Celery is not installed: pip install 'rcr-probes[celery]'")
-if shutil.which("redis-server") is None:
-    pytest.skip("redis-server is not installed: apt install redis-server", allow_module_level=True)
+skip_without("celery")
 
 CELERY = "rcr_probes.runtimes.celery:runtime"
 

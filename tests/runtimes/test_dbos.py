@@ -16,12 +16,10 @@ import pytest
 from rcr_probes import run as runs
 from rcr_probes.model import Capture, Cell, Json, Plan
 from rcr_probes.runtime import Operation, load
-from rcr_probes.runtimes import need
 from rcr_probes.runtimes.dbos_tables import recorded
+from tests.runtimes.missing import skip_without
 
-DBOS = need("dbos")
-RUNTIME = DBOS.runtime
-pytestmark = pytest.mark.skipif(bool(DBOS.missing()), reason="; ".join(DBOS.remedies()))
+RUNTIME = skip_without("dbos").runtime
 
 CELLS = {
     "control": Cell(point="none", fault="none", runtime=RUNTIME),

@@ -18,11 +18,10 @@ from rcr_probes.evidence.rows import Row, rows
 from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.runtime import Operation
-from rcr_probes.runtimes import need
 from rcr_probes.runtimes.huey import HueyRuntime
+from tests.runtimes.missing import skip_without
 
-HUEY = need("huey")
-pytestmark = pytest.mark.skipif(bool(HUEY.missing()), reason=f"needs {', '.join(HUEY.missing())}")
+HUEY = skip_without("huey")
 
 
 def cell(point: str, fault: str, policy: str, variant: str = "baseline") -> Cell:

@@ -19,12 +19,9 @@ from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.phase import operation
 from rcr_probes.runtime import load
-from rcr_probes.runtimes import need
+from tests.runtimes.missing import skip_without
 
-MISSING = need("langgraph").missing()
-if MISSING:
-    reason = f"not installed: {', '.join(MISSING)}: pip install 'rcr-probes[langgraph]'"
-    pytest.skip(reason, allow_module_level=True)
+skip_without("langgraph")
 
 LANGGRAPH = "rcr_probes.runtimes.langgraph:runtime"
 

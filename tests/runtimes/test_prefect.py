@@ -18,13 +18,10 @@ from rcr_probes.evidence.rows import Row, rows
 from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.phase import operation
-from rcr_probes.runtimes import need
 from rcr_probes.runtimes.prefect import Prefect
+from tests.runtimes.missing import skip_without
 
-PREFECT = need("prefect")
-pytestmark = pytest.mark.skipif(
-    bool(PREFECT.missing()), reason=f"needs {', '.join(PREFECT.missing())}"
-)
+PREFECT = skip_without("prefect")
 
 
 def cell(point: str, fault: str, policy: str, variant: str) -> Cell:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes.runtimes import need
 from rcr_probes.runtimes.redis import PrivateRedis, RefusedByRedis, copied
+from tests.runtimes.missing import skip_without
 
-RQ = need("rq")  # it brings the client
-pytestmark = pytest.mark.skipif(bool(RQ.missing()), reason=f"needs {', '.join(RQ.missing())}")
+skip_without("rq")
 
 
 def test_it_listens_on_its_socket_alone_and_keeps_what_it_was_told(tmp_path: Path) -> None:

@@ -18,10 +18,9 @@ from rcr_probes import folder
 from rcr_probes import run as runs
 from rcr_probes.evidence.rows import Row, rows
 from rcr_probes.model import Capture, Cell, Plan
-from rcr_probes.runtimes import need
+from tests.runtimes.missing import skip_without
 
-RESTATE = need("restate")
-pytestmark = pytest.mark.skipif(bool(RESTATE.missing()), reason="; ".join(RESTATE.remedies()))
+RESTATE = skip_without("restate")
 
 
 def cell(point: str, fault: str, policy: str) -> Cell:

@@ -15,10 +15,9 @@ from rcr_probes import folder
 from rcr_probes import run as runs
 from rcr_probes.evidence.rows import Row, rows
 from rcr_probes.model import Capture, Cell, Plan
-from rcr_probes.runtimes import need
+from tests.runtimes.missing import skip_without
 
-RQ = need("rq")
-pytestmark = pytest.mark.skipif(bool(RQ.missing()), reason=f"needs {', '.join(RQ.missing())}")
+RQ = skip_without("rq")
 
 
 def cell(point: str, fault: str, policy: str, variant: str = "baseline") -> Cell:
