@@ -1,29 +1,25 @@
-"""The command line: it parses arguments, calls the library, and prints what comes back.
+"""The command line: what can be typed, and what becomes of it. commands.py does it.
 
-Results go to stdout, everything else to stderr. Each command imports what it needs when it runs, so
-that ``rcr --help`` and ``rcr decide`` answer at once.
+Each command imports what it needs when it runs, so that ``rcr --help`` and ``rcr decide`` answer at
+once.
 """
 
 from __future__ import annotations
 
 import argparse
-import errno
-import json
 import os
 import re
 import shlex
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from rcr_probes import commands
+from rcr_probes.commands import say
 from rcr_probes.errors import RcrError, UnknownName
-from rcr_probes.model import CAPABILITIES, EFFECT_FACTS, IDENTITIES, NONE, STARTS, Plan
+from rcr_probes.model import CAPABILITIES, EFFECT_FACTS, IDENTITIES, NONE, STARTS
 
-UNKNOWN_CELLS = 3
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
 
@@ -42,16 +38,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has seen enough
         code = BROKEN_PIPE
     except KeyboardInterrupt:
-        _say("rcr: interrupted.")
+        say("rcr: interrupted.")
         if given[:1] == ["run"]:
             rest = [word for word in given if word != "--again"]
-            _say(f"  What is measured is kept. To resume: {shlex.join(['rcr', *rest])}")
+            say(f"  What is measured is kept. To resume: {shlex.join(['rcr', *rest])}")
         code = INTERRUPTED
     except RcrError as error:
-        _say(f"rcr: {error.cause}\n  {error.remedy}")
+        say(f"rcr: {error.cause}\n  {error.remedy}")
         code = error.exit_code
     except OSError as error:
-        _say(f"rcr: {_refused(error)}")
+        say(f"rcr: {commands.refused(error)}")
         code = RcrError.exit_code
     try:
         sys.stdout.flush()
@@ -65,214 +61,6 @@ def _open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for the process's life)
-
-
-def _run(args: argparse.Namespace) -> int:
-    from rcr_probes import plan as plans
-    from rcr_probes.evidence.store import MANIFEST
-    from rcr_probes.report import terminal
-    from rcr_probes.run import run
-
-    plan = _chosen(args)
-    folder = args.into or Path("runs", f"{plan.name}.only" if args.only else plan.name)
-    if args.only:
-        plan = plans.only(plan, args.only)
-    complete = (folder / MANIFEST).exists() and not args.again
-    with _interruptible(), terminal.progress(folder.name) as progress:
-        evidence = run(
-            plan,
-            folder,
-            start=args.start,
-            workers=args.workers,
-            again=args.again,
-            keep=args.keep,
-            deadline=args.deadline,
-            progress=progress,
-        )
-    done = "complete already, so nothing was run; to run it anew: --again"
-    _say(f"{folder}: {done if complete else f'measured, cells: {len(plan.cells)}'}")
-    terminal.draw(terminal.article_or_verdicts(evidence, args.lang))
-    sys.stdout.flush()
-    for line in terminal.advice(evidence, args.lang):
-        _say(line)
-    judged = (capture.judgement.verdict for capture in evidence.captures())
-    return UNKNOWN_CELLS if any(v and v.verdict == "unknown" for v in judged) else 0
-
-
-def _chosen(args: argparse.Namespace) -> Plan:
-    """The plan; with --installed, what of it can run here, and what is left out is said."""
-    from rcr_probes import plan as plans
-
-    if not args.installed:
-        return plans.read(args.plan)
-    plan, missing = plans.read_installed(args.plan)
-    for error in missing:
-        _say(f"Left out: {error.cause}\n  {error.remedy}")
-    return plan
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after."""
-
-    def interrupt(*_: object) -> NoReturn:
-        for end in ends:  # once is enough: a second one must not break the ending of what runs
-            signal.signal(end, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    ends = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(end, interrupt) for end in ends]
-    try:
-        yield
-    finally:
-        for end, handler in zip(ends, before, strict=True):
-            signal.signal(end, handler)
-
-
-def _probe(args: argparse.Namespace) -> int:
-    from rcr_probes.probe import Asked, Command, given, probe
-    from rcr_probes.receiver import Settings
-    from rcr_probes.report import probed, terminal
-
-    asked = Asked(
-        worker=given(args.worker),
-        recover=None if args.recover is None else Command.parsed(args.recover),
-        setup=None if args.setup is None else Command.parsed(args.setup),
-        request=args.request,
-        settings=Settings(answer=args.answer, status=args.status, key_header=args.key_header),
-        timeout=args.timeout,
-        syscalls=args.syscalls,
-    )
-    with _interruptible(), probed.progress() as progress:
-        done = probe(asked, args.into, progress)
-    terminal.draw([probed.drawn(done.evidence, args.lang)])
-    print("\n".join(probed.sentences(done.evidence, args.lang)))
-    sys.stdout.flush()
-    for line in probed.advice(done.evidence, done.left_out, args.lang):
-        _say(line)
-    return probed.exit_code(done.evidence)
-
-
-def _show(args: argparse.Namespace) -> int:
-    from rcr_probes.evidence import store
-    from rcr_probes.evidence.rows import rows
-    from rcr_probes.report import probed, terminal
-
-    evidence = store.read_whole(args.folder)
-    if args.json:
-        print(json.dumps(rows(evidence.captures()), indent=1))
-    elif args.csv:
-        terminal.print_csv(rows(evidence.captures()))
-    elif args.markdown:
-        terminal.print_markdown(terminal.every(evidence, args.lang))
-    elif probed.is_probe(evidence):
-        terminal.draw([probed.drawn(evidence, args.lang)])
-        print("\n".join(probed.sentences(evidence, args.lang)))
-    else:
-        terminal.draw(terminal.every(evidence, args.lang))
-    return 0
-
-
-def _explain(args: argparse.Namespace) -> int:
-    from rcr_probes.evidence import store
-    from rcr_probes.report.explain import explain, matching
-
-    evidence = store.read_whole(args.folder)
-    cell = matching(args.cell, (c.id for c in evidence.plan.cells))
-    print("\n".join(explain(evidence.capture(cell), args.lang)))
-    return 0
-
-
-def _check(args: argparse.Namespace) -> int:
-    from rcr_probes.evidence.check import check_all
-
-    reports = check_all(args.folder)
-    for report in reports:
-        if report.sound:
-            print(f"{report.folder}: sound, captures: {report.captures}")
-        for finding in report.findings:
-            print(f"{report.folder}: {finding}")
-    return 0 if all(report.sound for report in reports) else 1
-
-
-def _compare(args: argparse.Namespace) -> int:
-    from rcr_probes.evidence import store
-    from rcr_probes.evidence.compare import compare, describe
-    from rcr_probes.report.explain import printable
-
-    comparison = compare(store.read(args.ours), store.read(args.theirs))
-    print("\n".join(printable(line) for line in describe(comparison).split("\n")))
-    return 0 if comparison.same else 1
-
-
-def _import(args: argparse.Namespace) -> int:
-    from rcr_probes.evidence.published import import_package
-    from rcr_probes.report import terminal
-
-    into = args.into or Path("runs", args.package.resolve().name)
-    terminal.print_imported(import_package(args.package, into))
-    return 0
-
-
-def _runtimes(args: argparse.Namespace) -> int:
-    from rcr_probes.report import adapters, terminal
-
-    terminal.draw([adapters.drawn(args.lang)])
-    sys.stdout.flush()
-    for line in adapters.remedies(args.lang):
-        _say(line)
-    return 0
-
-
-def _conformance(args: argparse.Namespace) -> int:
-    from rcr_probes.conformance import conformance
-    from rcr_probes.report import terminal
-
-    with _interruptible(), terminal.progress("conformance") as progress:
-        results = conformance(args.runtime, deadline=args.deadline, progress=progress)
-    for result in results:
-        print(f"{'wrong' if result.wrong else 'kept '}  {result.rule}")
-        for sentence in result.wrong:
-            print(f"       {sentence}")
-    return 1 if any(result.wrong for result in results) else 0
-
-
-def _decide(args: argparse.Namespace) -> int:
-    from rcr_probes.eligibility import decide
-    from rcr_probes.model import Facts
-    from rcr_probes.report.explain import decided
-
-    facts = Facts(args.identity, args.effect, args.capability)
-    decision = decide(facts)
-    if args.json:
-        print(json.dumps(asdict(facts) | asdict(decision)))
-    else:
-        print("\n".join(decided(facts, decision, args.lang)))
-    return 0
-
-
-def _notebooks(args: argparse.Namespace) -> int:
-    from rcr_probes.report.execute import run_notebooks
-
-    for path in run_notebooks(args.into, dict(args.p)):
-        print(path)
-    return 0
-
-
-def _say(line: str) -> None:
-    with suppress(OSError):  # nobody listens
-        print(line, file=sys.stderr)
-
-
-def _refused(error: OSError) -> str:
-    """What the system refused, and what to do about it."""
-    remedy = {
-        errno.ENOSPC: "Free some space, then type the same command again.",
-        errno.EEXIST: "Name a folder, not a file.",
-        errno.ENOTDIR: "Name a folder, not a file.",
-    }.get(error.errno or 0, "Name a place that you may read and write.")
-    place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror or error}.\n  {remedy}"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -316,12 +104,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Begin with: rcr run article",
         allow_abbrev=False,
     )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    added = parser.add_subparsers(metavar="COMMAND", required=True)
     language = argparse.ArgumentParser(add_help=False)
     language.add_argument("--lang", choices=("en", "zh"), default="en", help="of the answer (en)")
 
     def command(does: Any, job: str, example: str, *parents: Any) -> argparse.ArgumentParser:
-        made = commands.add_parser(
+        made = added.add_parser(
             example.split()[0],
             help=job,
             description=f"{job}.",
@@ -337,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     flag: Any = {"action": "store_true"}
 
     job = "measure every cell of a plan: 0 complete, 3 some cells unknown, 130 interrupted"
-    add = command(_run, job, "run article", language).add_argument
+    add = command(commands.run, job, "run article", language).add_argument
     add("plan", metavar="PLAN", help="a shipped plan (article, locations) or a .toml file")
     add("--into", **folder, help="the evidence folder (runs/PLAN)")
     add("--start", choices=STARTS, default="fork", help="how a phase starts (fork)")
@@ -351,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     job = "probe a worker that calls an API: 0 no harm, 1 effects too many or missing, 3 unknown"
     curl = "curl -sS -m 2 -H 'Idempotency-Key: order-42' -d cents=1250 {receiver}/charges"
     example = f"probe -- {curl}"
-    add = command(_probe, job, example, language).add_argument
+    add = command(commands.probe, job, example, language).add_argument
     add("--recover", metavar="CMD", help="run after each fault (the worker's command again)")
     add("--setup", metavar="CMD", help="run before each, to prepare the fresh {folder}")
     add(
@@ -366,14 +154,16 @@ def _parser() -> argparse.ArgumentParser:
     add("worker", nargs="*", metavar="-- CMD", help="finds the API in RCR_RECEIVER or {receiver}")
 
     job = "list the real runtimes that can be probed: which run here, and how to get the others"
-    command(_runtimes, job, "runtimes", language)
+    command(commands.runtimes, job, "runtimes", language)
 
     job = "hold a runtime against its contract: 0 it keeps it, 1 it does not"
-    add = command(_conformance, job, "conformance rcr_probes.reference:approval").add_argument
+    add = command(
+        commands.conformance, job, "conformance rcr_probes.reference:approval"
+    ).add_argument
     add("runtime", metavar="RUNTIME", help="package.module:factory, or a .toml that describes one")
     add("--deadline", type=float, default=30.0, metavar="S", help="seconds for each phase (30)")
 
-    show = command(_show, "print the tables of evidence", "show runs/article", language)
+    show = command(commands.show, "print the tables of evidence", "show runs/article", language)
     show.add_argument("folder", **folder)
     form = show.add_mutually_exclusive_group()
     form.add_argument("--json", **flag, help="every row, as a list of objects")
@@ -382,27 +172,27 @@ def _parser() -> argparse.ArgumentParser:
 
     job = "explain one cell: its events in order, its facts, why this verdict"
     cell = "completion_audit/audit_is_directory/none/same/resume"
-    add = command(_explain, job, f"explain runs/article {cell}", language).add_argument
+    add = command(commands.explain, job, f"explain runs/article {cell}", language).add_argument
     add("folder", **folder)
     add("cell", metavar="CELL", help="its id, or a part that no other id holds")
 
     job = "verify evidence, and derive every verdict again: 0 sound, 1 not to be trusted"
-    add = command(_check, job, "check runs/article").add_argument
+    add = command(commands.check, job, "check runs/article").add_argument
     add("folder", **folder, help="an evidence folder, or a folder of them")
 
     job = "compare the facts of two evidence folders: 0 the same, 1 they differ"
-    add = command(_compare, job, "compare runs/article evidence/rcr-20260831").add_argument
+    add = command(commands.compare, job, "compare runs/article evidence/rcr-20260831").add_argument
     add("ours", **folder)
     add("theirs", **folder)
 
     job = "turn a downloaded package into checked evidence: 1 where a file of it was changed"
-    add = command(_import, job, "import rcr-20260831 --into runs/published").add_argument
+    add = command(commands.import_, job, "import rcr-20260831 --into runs/published").add_argument
     add("package", type=Path, metavar="PACKAGE", help="the package's folder")
     add("--into", **folder, help="the evidence folder (runs/PACKAGE)")
 
     job = "decide from facts whether an operation may be called again"
     example = "decide --identity valid --effect unknown --capability replay,lookup"
-    add = command(_decide, job, example, language).add_argument
+    add = command(commands.decide, job, example, language).add_argument
     add("--identity", choices=IDENTITIES, required=True, help="is it the approved request?")
     add("--effect", choices=EFFECT_FACTS, required=True, help="are the approved effects there?")
     add("--capability", type=_capability, default=(), metavar="NAMES", help="replay,lookup or none")
@@ -410,7 +200,7 @@ def _parser() -> argparse.ArgumentParser:
 
     job = "run the notebooks, and write them with their outputs"
     example = "notebooks --into runs/notebooks -p start spawn"
-    add = command(_notebooks, job, example).add_argument
+    add = command(commands.notebooks, job, example).add_argument
     add("--into", **folder, default=Path("runs", "notebooks"), help="(runs/notebooks)")
     add("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="a parameter")
     return parser

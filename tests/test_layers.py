@@ -49,7 +49,8 @@ MAY_IMPORT = {
     "runtimes": PURE | {"points", "ledger", "linux", "runtime"},
     "report": PURE | {"evidence", "plan", "run", "runtimes"},
     "conformance": PURE | {"run", "phase", "folder", "runtime", "evidence"},
-    "cli": PURE
+    "cli": PURE | {"commands"},
+    "commands": PURE
     | {"plan", "run", "evidence", "report", "eligibility", "conformance", "probe", "receiver"},
 }
 STANDARD_ALONE = ("model", "eligibility", "judge", "errors")

@@ -1,0 +1,229 @@
+"""What each command of the command line does: call the library, and print what comes back.
+
+Each takes what was typed, and returns the process's exit code. Results go to stdout, everything
+else to stderr. What a command needs is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import NoReturn
+
+from rcr_probes.model import Facts, Plan
+
+UNKNOWN_CELLS = 3
+
+
+def run(args: Namespace) -> int:
+    from rcr_probes import plan as plans
+    from rcr_probes.evidence.store import MANIFEST
+    from rcr_probes.report import terminal
+    from rcr_probes.run import run
+
+    plan = _chosen(args)
+    folder = args.into or Path("runs", f"{plan.name}.only" if args.only else plan.name)
+    if args.only:
+        plan = plans.only(plan, args.only)
+    complete = (folder / MANIFEST).exists() and not args.again
+    with _interruptible(), terminal.progress(folder.name) as progress:
+        evidence = run(
+            plan,
+            folder,
+            start=args.start,
+            workers=args.workers,
+            again=args.again,
+            keep=args.keep,
+            deadline=args.deadline,
+            progress=progress,
+        )
+    done = "complete already, so nothing was run; to run it anew: --again"
+    say(f"{folder}: {done if complete else f'measured, cells: {len(plan.cells)}'}")
+    terminal.draw(terminal.article_or_verdicts(evidence, args.lang))
+    sys.stdout.flush()
+    for line in terminal.advice(evidence, args.lang):
+        say(line)
+    judged = (capture.judgement.verdict for capture in evidence.captures())
+    return UNKNOWN_CELLS if any(v and v.verdict == "unknown" for v in judged) else 0
+
+
+def _chosen(args: Namespace) -> Plan:
+    """The plan; with --installed, what of it can run here, and what is left out is said."""
+    from rcr_probes import plan as plans
+
+    if not args.installed:
+        return plans.read(args.plan)
+    plan, missing = plans.read_installed(args.plan)
+    for error in missing:
+        say(f"Left out: {error.cause}\n  {error.remedy}")
+    return plan
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after."""
+
+    def interrupt(*_: object) -> NoReturn:
+        for end in ends:  # once is enough: a second one must not break the ending of what runs
+            signal.signal(end, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    ends = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(end, interrupt) for end in ends]
+    try:
+        yield
+    finally:
+        for end, handler in zip(ends, before, strict=True):
+            signal.signal(end, handler)
+
+
+def probe(args: Namespace) -> int:
+    from rcr_probes.probe import Asked, Command, given, probe
+    from rcr_probes.receiver import Settings
+    from rcr_probes.report import probed, terminal
+
+    asked = Asked(
+        worker=given(args.worker),
+        recover=None if args.recover is None else Command.parsed(args.recover),
+        setup=None if args.setup is None else Command.parsed(args.setup),
+        request=args.request,
+        settings=Settings(answer=args.answer, status=args.status, key_header=args.key_header),
+        timeout=args.timeout,
+        syscalls=args.syscalls,
+    )
+    with _interruptible(), probed.progress() as progress:
+        done = probe(asked, args.into, progress)
+    terminal.draw([probed.drawn(done.evidence, args.lang)])
+    print("\n".join(probed.sentences(done.evidence, args.lang)))
+    sys.stdout.flush()
+    for line in probed.advice(done.evidence, done.left_out, args.lang):
+        say(line)
+    return probed.exit_code(done.evidence)
+
+
+def show(args: Namespace) -> int:
+    from rcr_probes.evidence import store
+    from rcr_probes.evidence.rows import rows
+    from rcr_probes.report import probed, terminal
+
+    evidence = store.read_whole(args.folder)
+    if args.json:
+        print(json.dumps(rows(evidence.captures()), indent=1))
+    elif args.csv:
+        terminal.print_csv(rows(evidence.captures()))
+    elif args.markdown:
+        terminal.print_markdown(terminal.every(evidence, args.lang))
+    elif probed.is_probe(evidence):
+        terminal.draw([probed.drawn(evidence, args.lang)])
+        print("\n".join(probed.sentences(evidence, args.lang)))
+    else:
+        terminal.draw(terminal.every(evidence, args.lang))
+    return 0
+
+
+def explain(args: Namespace) -> int:
+    from rcr_probes.evidence import store
+    from rcr_probes.report.explain import explain, matching
+
+    evidence = store.read_whole(args.folder)
+    cell = matching(args.cell, (c.id for c in evidence.plan.cells))
+    print("\n".join(explain(evidence.capture(cell), args.lang)))
+    return 0
+
+
+def check(args: Namespace) -> int:
+    from rcr_probes.evidence.check import check_all
+
+    reports = check_all(args.folder)
+    for report in reports:
+        if report.sound:
+            print(f"{report.folder}: sound, captures: {report.captures}")
+        for finding in report.findings:
+            print(f"{report.folder}: {finding}")
+    return 0 if all(report.sound for report in reports) else 1
+
+
+def compare(args: Namespace) -> int:
+    from rcr_probes.evidence import store
+    from rcr_probes.evidence.compare import compare, describe
+    from rcr_probes.report.explain import printable
+
+    comparison = compare(store.read(args.ours), store.read(args.theirs))
+    print("\n".join(printable(line) for line in describe(comparison).split("\n")))
+    return 0 if comparison.same else 1
+
+
+def import_(args: Namespace) -> int:
+    from rcr_probes.evidence.published import import_package
+    from rcr_probes.report import terminal
+
+    into = args.into or Path("runs", args.package.resolve().name)
+    terminal.print_imported(import_package(args.package, into))
+    return 0
+
+
+def runtimes(args: Namespace) -> int:
+    from rcr_probes.report import adapters, terminal
+
+    terminal.draw([adapters.drawn(args.lang)])
+    sys.stdout.flush()
+    for line in adapters.remedies(args.lang):
+        say(line)
+    return 0
+
+
+def conformance(args: Namespace) -> int:
+    from rcr_probes.conformance import conformance
+    from rcr_probes.report import terminal
+
+    with _interruptible(), terminal.progress("conformance") as progress:
+        results = conformance(args.runtime, deadline=args.deadline, progress=progress)
+    for result in results:
+        print(f"{'wrong' if result.wrong else 'kept '}  {result.rule}")
+        for sentence in result.wrong:
+            print(f"       {sentence}")
+    return 1 if any(result.wrong for result in results) else 0
+
+
+def decide(args: Namespace) -> int:
+    from rcr_probes.eligibility import decide
+    from rcr_probes.report.explain import decided
+
+    facts = Facts(args.identity, args.effect, args.capability)
+    decision = decide(facts)
+    if args.json:
+        print(json.dumps(asdict(facts) | asdict(decision)))
+    else:
+        print("\n".join(decided(facts, decision, args.lang)))
+    return 0
+
+
+def notebooks(args: Namespace) -> int:
+    from rcr_probes.report.execute import run_notebooks
+
+    for path in run_notebooks(args.into, dict(args.p)):
+        print(path)
+    return 0
+
+
+def say(line: str) -> None:
+    with suppress(OSError):  # nobody listens
+        print(line, file=sys.stderr)
+
+
+def refused(error: OSError) -> str:
+    """What the system refused, and what to do about it."""
+    remedy = {
+        errno.ENOSPC: "Free some space, then type the same command again.",
+        errno.EEXIST: "Name a folder, not a file.",
+        errno.ENOTDIR: "Name a folder, not a file.",
+    }.get(error.errno or 0, "Name a place that you may read and write.")
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}.\n  {remedy}"
