@@ -3,11 +3,12 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+INTO ?= runs/runtimes
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run test runtimes lab bench notebooks evidence pages font lock clean help
+.PHONY: run test runtimes lab bench notebooks evidence guide pages font lock clean help
 
 run: .venv/installed-core ## measure the article's two tables on this machine
 	$(BIN)/rcr run article
@@ -22,7 +23,7 @@ test: .venv/installed-dev ## lint, types, every test; the notebooks come last, u
 runtimes: .venv/installed-runtimes node_modules/.bin/restate-server ## install the real runtimes and run them through the same faults
 	@command -v redis-server > /dev/null || { \
 		echo 'RQ and Celery need redis-server, and are left out: sudo apt install redis-server' >&2; }
-	$(BIN)/rcr run runtimes --installed --deadline 90 --workers 6
+	$(BIN)/rcr run runtimes --installed --deadline 90 --workers 6 --into $(INTO)
 
 # Its server comes from npm; without npm it is left out, and rcr says so.
 node_modules/.bin/restate-server:
@@ -44,6 +45,10 @@ evidence: .venv/installed-core ## measure the committed evidence again, and tran
 	$(BIN)/rcr run article --into evidence/article
 	$(BIN)/rcr run locations --into evidence/locations
 	$(BIN)/python scripts/transcribe_article.py
+	$(BIN)/python -m scripts.make_synthetic_package
+
+guide: .venv/installed-notebooks ## build the guide's pages, evidence/guide/index.html and zh.html
+	$(BIN)/rcr guide --into evidence/guide
 
 pages: .venv/installed-notebooks ## fill the READMEs and draw their figures from the evidence
 	$(BIN)/python scripts/fill_pages.py

@@ -165,6 +165,9 @@ def _parser() -> argparse.ArgumentParser:
 
     show = command(commands.show, "print the tables of evidence", "show runs/article", language)
     show.add_argument("folder", **folder)
+    show.add_argument(
+        "--claims", **flag, help="of a folder of evidence folders: its claims, what each rests on"
+    )
     form = show.add_mutually_exclusive_group()
     form.add_argument("--json", **flag, help="every row, as a list of objects")
     form.add_argument("--csv", **flag, help="every row; an empty field is null")
@@ -177,8 +180,18 @@ def _parser() -> argparse.ArgumentParser:
     add("cell", metavar="CELL", help="its id, or a part that no other id holds")
 
     job = "verify evidence, and derive every verdict again: 0 sound, 1 not to be trusted"
-    add = command(commands.check, job, "check runs/article").add_argument
-    add("folder", **folder, help="an evidence folder, or a folder of them")
+    add = command(commands.check, job, "check runs/article", language).add_argument
+    add("folder", **folder, help="an evidence folder, a folder of them, or a package (.zip too)")
+    add("--trust", type=Path, metavar="KEY.pub", help="of a package: it must be signed by this key")
+
+    job = "publish evidence as a package that a stranger can check"
+    example = "publish evidence --into package.zip --date 2026-11-30"
+    add = command(commands.publish, job, example).add_argument
+    add("folder", **folder, help="an evidence folder, or a folder of them with claims and guide")
+    add("--into", type=Path, metavar="OUT", required=True, help="a new folder, or a .zip")
+    add("--date", metavar="DAY", help="of the evidence (that of the last commit which touched it)")
+    add("--commit", metavar="ID", help="of its source (the one that is checked out there)")
+    add("--sign", type=Path, metavar="KEY.pem", help="sign the manifest with this Ed25519 key")
 
     job = "compare the facts of two evidence folders: 0 the same, 1 they differ"
     add = command(commands.compare, job, "compare runs/article evidence/rcr-20260831").add_argument
@@ -187,8 +200,16 @@ def _parser() -> argparse.ArgumentParser:
 
     job = "turn a downloaded package into checked evidence: 1 where a file of it was changed"
     add = command(commands.import_, job, "import rcr-20260831 --into runs/published").add_argument
-    add("package", type=Path, metavar="PACKAGE", help="the package's folder")
-    add("--into", **folder, help="the evidence folder (runs/PACKAGE)")
+    add("package", type=Path, metavar="PACKAGE", help="the package's folder, or its .zip")
+    add("--into", **folder, help="the evidence folder, or the folder of them (runs/PACKAGE)")
+
+    job = "say what was admissible at a cutoff, and what it allowed to say"
+    example = f"timeline runs/article {cell} --at 16"
+    add = command(commands.timeline, job, example, language).add_argument
+    add("place", type=Path, metavar="DIR|FILE", help="evidence, a package, or a timeline.json")
+    add("cell", nargs="?", metavar="CELL", help="of evidence: its id, or a part of it alone")
+    add("--at", type=int, required=True, metavar="N", help="the cutoff; of a cell, an event's seq")
+    add("--json", **flag, help="as one object")
 
     job = "decide from facts whether an operation may be called again"
     example = "decide --identity valid --effect unknown --capability replay,lookup"
@@ -197,6 +218,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--effect", choices=EFFECT_FACTS, required=True, help="are the approved effects there?")
     add("--capability", type=_capability, default=(), metavar="NAMES", help="replay,lookup or none")
     add("--json", **flag, help="as one object")
+
+    job = "build the pages that explain the evidence, in English and in Chinese"
+    add = command(commands.guide, job, "guide --into runs/guide").add_argument
+    add("--into", **folder, default=Path("runs", "guide"), help="(runs/guide)")
+    add("--lang", choices=("en", "zh"), help="only the page in this language")
+    add("--evidence", **folder, help="evidence folders with their claims (the repository's own)")
 
     job = "run the notebooks, and write them with their outputs"
     example = "notebooks --into runs/notebooks -p start spawn"

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import signal
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
 from rcr_probes.model import Facts, Plan
 
 UNKNOWN_CELLS = 3
@@ -68,19 +71,27 @@ def _chosen(args: Namespace) -> Plan:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after."""
+    """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after.
+
+    Once is enough: a second one must not break the ending of what runs, and is ignored until this
+    process has ended. What is ignored already, as SIGHUP is under nohup, stays so.
+    """
 
     def interrupt(*_: object) -> NoReturn:
-        for end in ends:  # once is enough: a second one must not break the ending of what runs
+        for end in before:
             signal.signal(end, signal.SIG_IGN)
+        before.clear()
         raise KeyboardInterrupt
 
-    ends = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(end, interrupt) for end in ends]
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    was = {end: signal.getsignal(end) for end in ends}
+    before = {end: by for end, by in was.items() if by not in (signal.SIG_IGN, None)}
+    for end in before:
+        signal.signal(end, interrupt)
     try:
         yield
     finally:
-        for end, handler in zip(ends, before, strict=True):
+        for end, handler in before.items():
             signal.signal(end, handler)
 
 
@@ -103,12 +114,15 @@ def probe(args: Namespace) -> int:
     terminal.draw([probed.drawn(done.evidence, args.lang)])
     print("\n".join(probed.sentences(done.evidence, args.lang)))
     sys.stdout.flush()
-    for line in probed.advice(done.evidence, done.left_out, args.lang):
+    failed = (done.failed.cell, done.failed.printed) if done.failed else None
+    for line in probed.advice(done.evidence, done.left_out, failed, args.lang):
         say(line)
     return probed.exit_code(done.evidence)
 
 
 def show(args: Namespace) -> int:
+    if args.claims:
+        return _show_claims(args)
     from rcr_probes.evidence import store
     from rcr_probes.evidence.rows import rows
     from rcr_probes.report import probed, terminal
@@ -128,6 +142,20 @@ def show(args: Namespace) -> int:
     return 0
 
 
+def _show_claims(args: Namespace) -> int:
+    from rcr_probes.evidence.claimed import held
+    from rcr_probes.report import claims
+
+    if args.csv or args.markdown:
+        raise RcrError("Claims are shown as text or with --json.", "Leave out the other form.")
+    report = held(args.folder)
+    if args.json:
+        print(json.dumps(claims.objects(report), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(claims.lines(report, args.lang)))
+    return 0
+
+
 def explain(args: Namespace) -> int:
     from rcr_probes.evidence import store
     from rcr_probes.report.explain import explain, matching
@@ -139,15 +167,80 @@ def explain(args: Namespace) -> int:
 
 
 def check(args: Namespace) -> int:
-    from rcr_probes.evidence.check import check_all
+    from rcr_probes.evidence import archive
+    from rcr_probes.publish.layout import is_package
 
+    if is_package(args.folder) or args.folder.is_file():
+        with archive.opened(args.folder) as folder:
+            return _check_package(folder, args)
+    if args.trust is not None:
+        raise RcrError(
+            f"{args.folder} is no package, and nothing in it is signed.",
+            "Name a package that was made with: rcr publish --sign KEY.pem",
+        )
+    return _check_evidence(args)
+
+
+def _check_evidence(args: Namespace) -> int:
+    from rcr_probes.evidence.check import check_all
+    from rcr_probes.publish.said import found
+    from rcr_probes.report.texts import text
+
+    speak = partial(text, lang=args.lang)
     reports = check_all(args.folder)
     for report in reports:
         if report.sound:
-            print(f"{report.folder}: sound, captures: {report.captures}")
+            print(f"{report.folder}: {speak('checked.folder', captures=report.captures)}")
         for finding in report.findings:
-            print(f"{report.folder}: {finding}")
-    return 0 if all(report.sound for report in reports) else 1
+            print(f"{report.folder}: {found(finding, speak)}")
+    several = all(report.folder != args.folder for report in reports)
+    # claims stand beside evidence folders
+    held = _check_claims(args.folder, args.lang) if several else True
+    return 0 if held and all(report.sound for report in reports) else 1
+
+
+def _check_package(folder: Path, args: Namespace) -> int:
+    """Check a package; with --trust, also that its key stands for it."""
+    from rcr_probes.publish import checker, layout, signature
+    from rcr_probes.publish.said import lines
+    from rcr_probes.publish.verify import verify
+    from rcr_probes.report.texts import text
+
+    if not layout.is_package(folder):
+        raise NotEvidence(
+            f"{args.folder} is no package that rcr publish made.",
+            f"Take it in, and check what comes of it: rcr import {args.folder}",
+        )
+    report, speak = verify(folder), partial(text, lang=args.lang)
+    trust = args.trust if report.sound else None
+    keyid = None if trust is None else signature.verified(folder, trust)
+    for line in lines(report, speak, keyid):
+        print(line)
+    if report.sound and not checker.is_ours(folder):
+        print(speak("checked.checker"))
+    return 0 if report.sound else 1
+
+
+def _check_claims(folder: Path, lang: str) -> bool:
+    """Print what becomes of the claims of a folder of evidence folders; false where one fails."""
+    from rcr_probes.evidence.claimed import held
+    from rcr_probes.evidence.claims import FILE
+    from rcr_probes.report import claims
+    from rcr_probes.report.texts import text
+
+    place = folder / FILE
+    if not os.path.lexists(place):
+        return True
+    try:
+        report = held(folder)
+    except EvidenceError as error:  # what cannot be trusted is a finding, like any other
+        print(f"{folder}: {error.cause} {error.remedy}")
+        return False
+    if report.sound:
+        print(f"{place}: {text('claim.all_hold', lang, claims=len(report.claims))}")
+    for line in (*claims.problems(report, lang), *claims.notes(report, lang)):
+        print(f"{place}: {line}")
+    return report.sound
 
 
 def compare(args: Namespace) -> int:
@@ -161,11 +254,42 @@ def compare(args: Namespace) -> int:
 
 
 def import_(args: Namespace) -> int:
+    from rcr_probes.evidence import archive
     from rcr_probes.evidence.published import import_package
+    from rcr_probes.publish.layout import is_package
+    from rcr_probes.publish.taken import take
     from rcr_probes.report import terminal
 
-    into = args.into or Path("runs", args.package.resolve().name)
-    terminal.print_imported(import_package(args.package, into))
+    named = args.package.resolve()
+    into = args.into or Path("runs", named.stem if named.is_file() else named.name)
+    with archive.opened(args.package) as folder:
+        if not is_package(folder):
+            terminal.print_imported(import_package(folder, into))
+            return 0
+        for name, captures in take(folder, into).evidence.items():
+            print(f"{into / name}: captures: {captures}")
+    return 0
+
+
+def publish(args: Namespace) -> int:
+    from rcr_probes.publish.build import publish
+
+    made = publish(args.folder, args.into, date=args.date, commit=args.commit, key=args.sign)
+    print(f"{made.place}: files: {len(made.report.digests)}, manifest: {made.manifest_sha256}")
+    if made.left_out:
+        print("\n  ".join(["not there, and left out:", *made.left_out]))
+    return 0
+
+
+def timeline(args: Namespace) -> int:
+    from rcr_probes.report import terminal, timeline
+
+    given = timeline.opened(args.place, args.cell)
+    if args.json:
+        print(json.dumps(timeline.answer(given, args.at)))
+        return 0
+    print("\n".join(timeline.sentences(given, args.at, args.lang)), end="\n\n")
+    terminal.draw(timeline.drawn(given, args.at, args.lang))
     return 0
 
 
@@ -202,6 +326,15 @@ def decide(args: Namespace) -> int:
         print(json.dumps(asdict(facts) | asdict(decision)))
     else:
         print("\n".join(decided(facts, decision, args.lang)))
+    return 0
+
+
+def guide(args: Namespace) -> int:
+    from rcr_probes.report.guide.build import build
+    from rcr_probes.report.texts import LANGS
+
+    for path in build(args.into, [args.lang] if args.lang else LANGS, args.evidence):
+        print(path)
     return 0
 
 

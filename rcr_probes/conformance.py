@@ -9,17 +9,16 @@ import hashlib
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rcr_probes import folder, phase
 from rcr_probes.evidence import store
-from rcr_probes.model import NONE, POINTS, Capture, Cell, Observation, Plan
+from rcr_probes.model import FAULTS, NONE, POINTS, Capture, Cell, Observation, Plan
 from rcr_probes.run import DEADLINE, Progress, run
-from rcr_probes.runtime import Runtime, load, offered
+from rcr_probes.runtime import DESCRIPTION, Runtime, load, offered
+from rcr_probes.scratch import scratch
 
 _CONTROL: dict[str, Any] = {"point": NONE, "fault": NONE}
 _NAMED = 3  # cells that a finding names, of those that show it
@@ -53,13 +52,13 @@ def conformance(
     """
     runtime = load(name)
     plan = Plan("conformance", tuple(_cells(name, runtime)))
-    with tempfile.TemporaryDirectory(prefix="rcr-conformance-") as place:
-        into = Path(place, "evidence")
+    with scratch() as place:
+        into = place / "evidence"
         evidence = run(plan, into, keep=True, deadline=deadline, progress=progress)
         captures = list(evidence.captures())
         kept = sorted(store.beside(into, ".cells").iterdir())
         looked = {rule: look(runtime, captures) for rule, look in _RULES.items()}
-        fresh = Path(place, "fresh")
+        fresh = place / "fresh"
         folder.make(str(fresh), plan.cells[0])
         looked[_STATE] = (
             sentence for cell in (kept[0], fresh) for sentence in _state(str(cell), deadline)
@@ -120,26 +119,76 @@ def _faults_fire(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]
     for capture in captures:
         if capture.cell.fault != NONE:
             tried.setdefault((capture.cell.point, capture.cell.fault), []).append(capture)
-    for (point, kind), cells in tried.items():
+    for (point, _), cells in tried.items():
         if any(c.judgement.fired for c in cells):
             continue
         events = [e for c in cells for e in c.measurement.events]
         if not any(e.lane == "point" and e.value.get("point") == point for e in events):
-            yield (
-                f"start() never reaches the point {point}, which is declared. "
-                f'Call reach("{point}") there, or do not declare it.'
-            )
+            yield _not_reached(cells[0].cell)
         else:
+            yield _no_hold(cells[0])
+
+
+def _not_reached(cell: Cell) -> str:
+    if cell.runtime.endswith(DESCRIPTION):
+        return (
+            f"The command never tells that it comes to the point {cell.point}, which is declared; "
+            "or what tells it is not below the command, and is refused. Run RCR_REACH with that "
+            "name there and wait for it, or do not declare it."
+        )
+    return (
+        f"start() never reaches the point {cell.point}, which is declared. "
+        f'Call reach("{cell.point}") there, or do not declare it.'
+    )
+
+
+def _no_hold(capture: Capture) -> str:
+    """Why a fault that was injected is none, where nothing more is known than how it ended."""
+    first, fault = capture.measurement.observations[0], capture.cell.fault
+    if fault == "audit_is_directory" and first.standing:
+        return (
+            f"At {capture.cell.point}, a directory stood in place of the audit file, so that the "
+            f"append to it fails with {FAULTS[fault]}; but the caller saw {first.error}. Let "
+            f"start() end with the code {FAULTS[fault]}: pass the OSError of the append on, or "
+            f"answer that code. Where the runtime's caller cannot see it, do not declare {fault}."
+        )
+    return (
+        f"At {capture.cell.point}, {fault} was injected and did not take hold: the phase ended by "
+        f"{first.ended}, and its caller saw {first.error}. "
+        "An adapter must neither catch what the fault raises nor survive it; "
+        "a refusal must make the runtime's own write fail, and stand until it is lifted."
+    )
+
+
+def _faults_are_felt(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
+    """Nothing went on as if it had not been struck: as without a fault, and nobody tried again."""
+    whole = {cell.variant: first.recorded.status for cell, first in _controls(captures)}
+    for capture in captures:
+        cell, first = capture.cell, capture.measurement.observations[0]
+        # Once the result is stored, the end of the process that stored it need not be felt.
+        if cell.fault not in _ADVICE or cell.point == "after_result" or not capture.judgement.fired:
+            continue
+        answered = (first.ended, first.error) == ("exit", NONE)
+        if answered and first.recorded.status == whole[cell.variant] and not _tried_again(capture):
             yield (
-                f"At {point}, {kind} was injected and did not take hold: {_why(cells[0])}. "
-                "An adapter must neither catch what the fault raises nor survive it; "
-                "a refusal must make the runtime's own write fail, and stand until it is lifted."
+                f"In {_short(cell)}, the {cell.fault} struck, and yet start() returned without an "
+                f"error and left the state {first.recorded.status!r}, as it does without a fault. "
+                + _ADVICE[cell.fault]
             )
 
 
-def _why(capture: Capture) -> str:
-    first = capture.measurement.observations[0]
-    return f"the phase ended by {first.ended}, and its caller saw {first.error}"
+_ADVICE = {
+    "exception": "Do not catch what reach() raises, nor go on where RCR_REACH fails.",
+    "kill": "The process that came to the point is gone; what lives on must tell its caller that "
+    "the work was lost, or do it again. Tell each point in the process that does the work.",
+}
+
+
+def _tried_again(capture: Capture) -> bool:
+    """Whether the runtime came to the struck point once more, or acted once more."""
+    events = [e for e in capture.measurement.events if e.phase == "fault"]
+    came = [e for e in events if (e.lane, e.value.get("point")) == ("point", capture.cell.point)]
+    return len(came) > 1 or sum(e.lane == "call" for e in events) > 1
 
 
 def _known_points(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
@@ -237,6 +286,7 @@ def _short(cell: Cell) -> str:
 _RULES: dict[str, Callable[[Runtime, Sequence[Capture]], Iterator[str]]] = {
     "without a fault, there is exactly one effect of one call": _one_effect,
     "every declared point is reached, and its faults take hold": _faults_fire,
+    "what a fault struck does not go on as if nothing had been": _faults_are_felt,
     "every point that is reached is declared": _known_points,
     "every way to recover can be called": _ways,
     "every phase is a process of its own": _own_processes,

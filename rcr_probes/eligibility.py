@@ -41,13 +41,16 @@ def identity(recorded: Recorded) -> Identity:
 def effect(approved: Approved, observed: Observation, *, due: bool = False) -> EffectFact:
     """What is known of the approved effects, attributed by their operation key.
 
+    One on the approved target under another key is nobody's for sure: whether the approved one is
+    there cannot be told from it, and a look-up under our key would miss it. So it counts as many.
     ``absent`` and ``partial`` need a settled attempt: one that may still act leaves them unknown.
     So does a state by which the runtime is ``due`` to act: a message that will be delivered again.
     """
     if observed.effects is None or observed.damage:
         return "unknown"
     ours = [e for e in observed.effects if e.operation_key == approved.operation_key]
-    if len(ours) > approved.effects or any(e.target != approved.target for e in ours):
+    strays = [e for e in observed.effects if e not in ours and e.target == approved.target]
+    if len(ours) > approved.effects or strays or any(e.target != approved.target for e in ours):
         return "many"
     if len(ours) == approved.effects:
         return "present"

@@ -1,15 +1,20 @@
 """What a runtime in another language runs instead of calling us: the executor, and ``reach``.
 
-    python -P -m rcr_probes.foreign call CWD PLACE VERB [KEY]
-    python -P -m rcr_probes.foreign reach CWD PLACE VERB POINT [AUDIT_FILE]
+    python -P -m rcr_probes.foreign call CWD PLACE VERB PID [KEY]
+    python -P -m rcr_probes.foreign reach CWD PLACE VERB PID POINT [AUDIT_FILE]
 
-The harness makes both commands up to the part in brackets and POINT. Each is a process of its own,
-so the runtime owns neither the ledgers nor the events; what this module imports is paid each time.
+The harness makes both commands up to the part in brackets and POINT; PID is the phase's. Each is a
+process of its own, so the runtime owns neither the ledgers nor the events; what this module imports
+is paid each time. Whoever it was that ran one, a shell perhaps, it is the runtime that came there:
+the process that the phase started.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -17,58 +22,90 @@ from typing import NoReturn
 import msgspec
 
 from rcr_probes import folder, phase
-from rcr_probes.errors import code_of
+from rcr_probes.errors import RuntimeUnusable, code_of
 from rcr_probes.model import Json
 from rcr_probes.runtime import load
 
 _FAILED = 1
 
 
-def _call(place: str, verb: str, key: str | None) -> None:
+def _call(place: str, verb: str, above: Sequence[int], key: str | None) -> None:
     """Perform the action once: the request comes on stdin, the evidence goes to stdout.
 
     Args:
         place: the cell's folder.
         verb: of the phase in which it is called.
+        above: the processes between the phase's and this one, from the runtime's own.
         key: the operation key to act under, where it is another than the operation's.
     """
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, Json])
-    events = _phase(place, verb)
+    events = _phase(place, verb, above[0] if above else os.getppid())
     operation = events.operation
     evidence = operation.executor(key or operation.key, request)
     sys.stdout.buffer.write(msgspec.json.encode(evidence) + b"\n")
     sys.stdout.buffer.flush()
 
 
-def _reach(place: str, verb: str, point: str, path: str | None) -> None:
-    """Say for the process that started this one that it came to a point; a fault may strike it.
+def _reach(place: str, verb: str, above: Sequence[int], point: str, path: str | None) -> None:
+    """Say for the runtime that it came to a point; a fault may strike it.
+
+    Where that kills it, what it had between itself and us ends with it: nobody is left who could
+    take our end for an answer and go on.
 
     Raises:
+        RuntimeUnusable: nobody above us is the runtime, so that a strike would not be its end.
         Exception: whatever the fault that strikes here raises; the process is to fail as well.
     """
-    _phase(place, verb).reached(point, path)
+    if not above:
+        raise RuntimeUnusable(
+            f"The point {point!r} was told by a process that is not below the command.",
+            "Run RCR_REACH from the command, or from a process that it started and waits for.",
+        )
+    runtime = os.pidfd_open(above[0])
+    _phase(place, verb, above[0]).reached(point, path)
+    gone, _, _ = select.select([runtime], [], [], 0)
+    for pid in above[1:] if gone else ():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
-def _phase(place: str, verb: str) -> phase.Phase:
-    """The phase that is running, seen from the process that started this one."""
-    caller = os.getppid()
+def _phase(place: str, verb: str, runtime: int) -> phase.Phase:
+    """The phase that is running, seen from the runtime's process."""
     cell = folder.read_cell(place)
-    return phase.Phase(place, verb, cell, load(cell.runtime), verb, lambda: caller)
+    return phase.Phase(place, verb, cell, load(cell.runtime), verb, lambda: runtime)
+
+
+def _above(top: int) -> list[int]:
+    """The processes between one and this one, from the top; none where it is not above us."""
+    found: list[int] = []
+    pid = os.getppid()
+    while pid > 1 and pid != top:
+        found.insert(0, pid)
+        pid = _parent(pid)
+    return found if pid == top else []
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except FileNotFoundError:  # it has ended, and we have another one above us
+        return 0
 
 
 def main(words: Sequence[str]) -> NoReturn:
     """Do what the words say, in the directory in which the harness is, and end this process."""
-    what, where, place, verb, *rest = words
+    what, where, place, verb, top, *rest = words
     point, path = (*rest, None, None)[:2]
     if path is not None:
         path = os.path.abspath(path)  # as the runtime means it
     os.chdir(where)
     try:
         if what == "call":
-            _call(place, verb, point)
+            _call(place, verb, _above(int(top)), point)
         else:
             assert point is not None
-            _reach(place, verb, point, path)
+            _reach(place, verb, _above(int(top)), point, path)
     except Exception as raised:
         sys.stderr.write(f"{code_of(raised)}: {raised}\n")
         sys.stderr.flush()

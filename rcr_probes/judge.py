@@ -166,11 +166,7 @@ def _split(says: Says, effects: Sequence[Effect], approved: Approved) -> bool:
 
 def _wrong(effects: Sequence[Effect], approved: Approved) -> bool:
     """Some effect means what was not approved. One without a published target is not judged."""
-    return any(
-        e.operation_key != approved.operation_key or e.target != approved.target
-        for e in effects
-        if e.target is not None
-    )
+    return any(e.target != approved.target for e in effects if e.target is not None)
 
 
 def _surplus(effects: Sequence[Effect], approved: Approved) -> bool:
@@ -185,8 +181,5 @@ def _approved(effects: Sequence[Effect], approved: Approved) -> int:
 
 
 def _ours(effects: Sequence[Effect], approved: Approved) -> list[Effect]:
-    return [
-        effect
-        for effect in effects
-        if effect.operation_key == approved.operation_key and effect.target == approved.target
-    ]
+    """Those that mean what was approved, under whatever key: a cell has one operation alone."""
+    return [effect for effect in effects if effect.target == approved.target]

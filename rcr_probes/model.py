@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args
 
 Json = Any  # a JSON value; in facts: strings, integers, booleans, null, and lists and maps of them
@@ -50,8 +50,13 @@ FAULT_POINTS: Mapping[str, tuple[str, ...]] = {
 CALL_FAULTS = ("kill", "io_error", "disk_full")
 PROCESS_FAULTS = ("exception", "kill", "kill_host")  # they leave nothing that must be lifted
 
-# What a receiver does to a call once its effect exists; it writes the proof before it strikes.
-RECEIVER_FAULTS = ("response_lost", "error_after_effect", "timeout")
+# What a receiver does to a call → the side of its effect; the proof is written before the strike.
+RECEIVER_FAULTS: Mapping[str, str] = {
+    "error_before_effect": "before_action",
+    "response_lost": "after_action",
+    "error_after_effect": "after_action",
+    "timeout": "after_action",
+}
 
 # What an executor declares that another call with the same operation key can rely on.
 CAPABILITIES: Mapping[str, tuple[str, ...]] = {
@@ -345,7 +350,26 @@ class Capture:
 
 
 def canonical_json(value: Json) -> bytes:
-    """The one byte form of a JSON value without floats and with ASCII keys (RFC 8785 on these)."""
+    """The one byte form of a JSON value without floats and with ASCII keys (RFC 8785 on these).
+
+    A noun is written as the map of its fields, wherever it stands in the value.
+    """
     return json.dumps(
-        value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+        value,
+        ensure_ascii=False,
+        allow_nan=False,
+        sort_keys=True,
+        separators=(",", ":"),
+        default=as_map,
     ).encode()
+
+
+def as_map(noun: object) -> dict[str, Json]:
+    """A noun as a map of its fields; what they hold is left as it is.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not is_dataclass(noun):
+        raise TypeError(f"{type(noun).__name__} is no noun and no JSON")
+    return {name: getattr(noun, name) for name in noun.__dataclass_fields__}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,6 +17,8 @@ from rcr_probes.model import FAULTS, Effect, Event, Observation, Recorded
 from rcr_probes.phase import shown
 from rcr_probes.process import Ended
 from rcr_probes.runtime import Operation, Runtime, recorded
+
+_KILLS = ("kill", "kill_host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def observe(
     operation: Operation,
     after: Literal["fault", "recover"],
     ended: Ended | None,
-    asked: bool,
+    asked: Ended | None,
 ) -> Observation:
     """Observe one cell from its parent process, while nothing of it is alive.
 
@@ -120,11 +122,11 @@ def observe(
         operation: as recovery has it in hand.
         after: which of the two observations this is: the verb of the phase before it.
         ended: how that phase ended; None where there was none.
-        asked: whether a process of its own has asked for the stored state.
+        asked: how the process ended that asked for the stored state; None where none did.
     """
     calls = ledger.read(os.path.join(place, folder.CALLS), CallLine)
     seen, effect_damage = effects(place)
-    state, record_damage = _recorded(place, runtime, operation, asked)
+    state, record_damage = _recorded(place, lines.lines, runtime, operation, asked)
     struck = strike(lines.lines, runtime, operation) if after == "fault" else None
     answer = returned(lines.lines, after)
     how = ended.how if ended else None
@@ -154,16 +156,38 @@ def observe(
 
 
 def _recorded(
-    place: str, runtime: Runtime, operation: Operation, asked: bool
+    place: str,
+    lines: Sequence[EventLine],
+    runtime: Runtime,
+    operation: Operation,
+    asked: Ended | None,
 ) -> tuple[Recorded, tuple[str, ...]]:
     """What is stored: asked for here, or as the process found it that was there to ask."""
+    damage = () if asked is None else tuple(_asking(asked))
     try:
-        if not asked:
+        if asked is None:
             return recorded(runtime, operation), ()
         with open(os.path.join(place, folder.STATE), "rb") as file:
-            return msgspec.json.decode(file.read(), type=Recorded), ()
+            return msgspec.json.decode(file.read(), type=Recorded), damage
     except Exception as error:
-        return Recorded(ledger.UNREADABLE), (f"record: cannot be read ({code_of(error)})",)
+        why = code_of(error) if asked is None else _why(lines, asked, error)
+        return Recorded(ledger.UNREADABLE), (f"record: cannot be read ({why})", *damage)
+
+
+def _asking(asked: Ended) -> Iterator[str]:
+    """What is wrong with how the process ended that asked for the stored state."""
+    if asked.how != "exit":
+        yield f"record: the process that asked for it ended by {asked.how}"
+    if asked.left_behind:
+        yield "record: the process that asked for it left others running, which were ended"
+
+
+def _why(lines: Sequence[EventLine], asked: Ended, error: Exception) -> str:
+    """Why that process left no state: what it told of its last question, or how it ended."""
+    if asked.how != "exit":
+        return asked.how
+    told = [line.value.get("error") for line in lines if line.lane == "state"]
+    return str(told[-1] if told and told[-1] else code_of(error))
 
 
 def _changed(lines: Sequence[EventLine], state: Recorded) -> tuple[str, ...]:
@@ -186,8 +210,11 @@ def _contradictions(
     if any(e.value.get("error") == ledger.UNKNOWN_POINT for e in lines):
         damage.append("events.jsonl: the runtime reached a point that does not exist")
     strikes = [e for e in lines if e.lane == "fault" and "fault" in e.value]
-    if ended and ended.how == "SIGKILL" and strikes and all(e.pid != ended.pid for e in strikes):
-        damage.append("events.jsonl: the phase was killed, but not by the process that struck")
+    if ended and ended.how == FAULTS["kill"] and strikes:
+        if all(e.pid != ended.pid for e in strikes):
+            damage.append("events.jsonl: the phase was killed, but not by the process that struck")
+        elif strikes[0].value["fault"] not in _KILLS:
+            damage.append("events.jsonl: the phase was killed, though its fault kills nothing")
     if ended and ended.left_behind:
         damage.append("processes: some outlived the phase, and were ended")
     return tuple(damage)

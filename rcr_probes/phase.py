@@ -78,7 +78,7 @@ def asks(cell: Cell, runtime: Runtime) -> bool:
 def _outside(place: str, verb: str, cell: Cell) -> points.Outside:
     """The commands do their part where we are, wherever they are run."""
     words = (sys.executable, "-P", "-m", _FOREIGN)
-    rest = (os.getcwd(), place, verb)
+    rest = (os.getcwd(), place, verb, str(os.getpid()))
     armed = cell.point if verb == "fault" and cell.point in POINTS else None
     return points.Outside((*words, "call", *rest), (*words, "reach", *rest), armed)
 

@@ -248,7 +248,8 @@ def _call(cell: Cell) -> None:
     if strace.parse(cell.point) is None:
         raise PlanError(
             f"The point {cell.point!r} is no {_CALL}.",
-            "FILE is a path in the runtime's private folder, without '..'; N counts from 1.",
+            "FILE is a path in the runtime's private folder, without '..', and a file where the "
+            "call takes no folder; N counts from 1.",
         )
     _known("fault at a system call", cell.fault, CALL_FAULTS)
     if shutil.which(strace.PROGRAM) is None:

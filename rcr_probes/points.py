@@ -16,7 +16,7 @@ class Outside:
     Attributes:
         call: performs the action: the request as JSON on stdin, the evidence as a line on stdout.
         reach: followed by a point, and at an audit point by the audit file: says that the process
-            that started it came there. It does not come back where that process is killed, and
+            below which it runs came there. It does not come back where that process is killed, and
             fails where it is to fail.
         armed: the point at which a fault strikes in this phase; None where none does.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ from rcr_probes.scratch import scratch
 from rcr_probes.worker import Job
 
 DEADLINE = 30.0
+_NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
+_LONGEST_NAME = 200  # bytes of a folder's name; the kernel takes 255
 _LONGEST = 86_400  # a day: no phase is meant to run longer, and the kernel's timers hold it
 
 Progress = Callable[[int, int], None]
@@ -119,7 +122,8 @@ def _place(folder: Path, keep: bool) -> Iterator[Path]:
 def _folder(place: Path, number: int, cell: Cell, keep: bool) -> str:
     if not keep:
         return str(place / str(number))
-    kept = place / f"{number:04}-{cell.id.replace('/', '-').replace(':', '-')}"
+    # A name that needs no quoting anywhere: a runtime may well put its path into a URI.
+    kept = place / f"{number:04}-{_NO_NAME.sub('-', cell.id)[:_LONGEST_NAME]}"
     shutil.rmtree(kept, ignore_errors=True)
     return str(kept)
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from rcr_probes.errors import RuntimeUnusable
-from rcr_probes.model import BASELINE, FAULTS, POINTS, SAYS, Json, Recorded, Says
+from rcr_probes.errors import RuntimeUnusable, UnknownName
+from rcr_probes.model import BASELINE, FAULTS, POINTS, POLICIES, SAYS, Json, Recorded, Says
 
+DESCRIPTION = ".toml"  # how the name of a file ends that describes a runtime
 _DESCRIBED = "rcr_probes.runtimes.command:described"
 _VARIANT = re.compile(r"[a-z]\w*", re.ASCII)
 
@@ -133,12 +134,14 @@ def load(name: str) -> Runtime:
     Raises:
         RuntimeUnusable: no such module or factory, or what it makes does not keep the contract.
     """
-    described = name.endswith(".toml")
+    described = name.endswith(DESCRIPTION)
     module_name, _, factory_name = (_DESCRIBED if described else name).partition(":")
     if not module_name or not factory_name:
         raise RuntimeUnusable(
             f"{name!r} does not name a runtime.",
-            "Write it as package.module:factory, such as rcr_probes.reference:approval.",
+            "Write it as package.module:factory, such as rcr_probes.reference:approval; a runtime "
+            "in another language is named by the file that describes it, such as mine/runtime.toml "
+            "(docs/own-runtime.md).",
         )
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.append(os.getcwd())  # last: a json.py that lies here is not the library's
@@ -149,13 +152,24 @@ def load(name: str) -> Runtime:
             f"line of its cell, and name it my_runtime:{factory_name}.",
         )
     try:
-        factory: Any = getattr(importlib.import_module(module_name), factory_name)
+        module = importlib.import_module(module_name)
+        factory: Any = getattr(module, factory_name, None)
     except (Exception, SystemExit) as error:  # importing somebody's module may raise anything
         raise RuntimeUnusable(
             f"The runtime {name!r} cannot be loaded: {type(error).__name__}: {error}.",
             "Check its name; a module of your own must lie in the current directory or be "
             "installed (one written in a notebook cell needs %%writefile my_runtime.py).",
         ) from error
+    if factory is None:
+        own = [
+            word
+            for word, thing in vars(module).items()
+            if callable(thing) and str(getattr(thing, "__module__", None)).startswith(module_name)
+        ]
+        raise RuntimeUnusable(
+            f"The module {module_name!r} is there, but nothing in it is called {factory_name!r}.",
+            UnknownName("factory", factory_name, own).remedy if own else "Define it there.",
+        )
     try:
         runtime = factory(name) if described else factory()
     except RuntimeUnusable:
@@ -193,13 +207,27 @@ def _breaches(runtime: object) -> Iterator[str]:
     for kind, word, known in words:
         if word not in known:
             yield f"{word!r} is no {kind} ({', '.join(known)})"
+    ways: object = made.recoveries
+    if isinstance(ways, str):
+        yield f"recoveries is the text {ways!r}, not a tuple of names; write ({ways!r},)"
+        return
     if not all(isinstance(way, str) for way in (*made.recoveries, *made.says)):
         yield "a state or a way to recover is not named by text"
+    if not made.says:
+        yield "says explains no state; name each that occurs, as done, not_done, due or open"
+    for way in made.recoveries:
+        if way in POLICIES:
+            yield f"{way!r} is a way that every runtime has; leave it out of recoveries"
     variants = offered(made, "variants")
     if not isinstance(variants, tuple) or not all(
         isinstance(v, str) and _VARIANT.fullmatch(v) for v in variants
     ):
         yield f"variants is {variants!r}, not a tuple of words"
+    elif not variants:
+        yield f"variants is empty; leave it out where there is only {BASELINE!r}"
+    for kind, names in {"recoveries": made.recoveries, "variants": variants}.items():
+        if len(set(names)) != len(names):
+            yield f"{kind} names one twice"
     for kind, seam in SEAMS.items():
         if any(kind in kinds for kinds in made.points.values()) and not offered(made, seam):
             yield f"it declares {kind!r}, but has no {seam}()"
@@ -209,10 +237,18 @@ def recorded(runtime: Runtime, operation: Operation) -> Recorded:
     """What the runtime has stored, once its shape is one that can be a fact.
 
     Raises:
-        RuntimeUnusable: it is not (facts hold no floats, and their names are ASCII).
+        RuntimeUnusable: it is not.
         Exception: whatever the runtime's own ``state`` raises.
     """
-    seen = runtime.state(operation)
+    return factual(runtime.state(operation))
+
+
+def factual(seen: object) -> Recorded:
+    """What a runtime says that it has stored, where that can be a fact.
+
+    Raises:
+        RuntimeUnusable: it cannot (facts hold no floats, and their names are ASCII).
+    """
     if type(seen) is not Recorded:
         raise RuntimeUnusable(f"state() returned {seen!r:.80}.", "Return a Recorded.")
     words: tuple[Any, ...] = (seen.execution, seen.approved_digest, seen.current_digest)

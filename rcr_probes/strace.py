@@ -8,6 +8,7 @@ give.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,8 @@ _NAMED = (
 # Calls at which a fault may strike as well; what ``watching`` lists would not gain by them.
 _BESIDE_OPEN = ("close",)
 _BESIDE_NAMED = ("mkdir", "mkdirat", "rmdir")
+# And those that can be made on a folder, such as the watched place itself.
+_OF_FOLDERS = ("open", "openat", "close", "fsync", "fdatasync", *_BESIDE_NAMED)
 KNOWN = (*_OPEN, *_NAMED, *_BESIDE_OPEN, *_BESIDE_NAMED)
 _MOST = 65535  # the largest number of a call that strace counts to
 _OPENING = ("open", "openat")  # they change a file only with one of these
@@ -92,7 +95,9 @@ def parse(point: str) -> CallPoint | None:
     if not found or found[1] not in KNOWN or len(found[3]) > 5 or int(found[3]) > _MOST:
         return None
     file = found[2]
-    if file == ".." or file.startswith(("../", "/")) or os.path.normpath(file) != file:
+    if file == "." and found[1] not in _OF_FOLDERS:
+        return None
+    if file == ".." or file.startswith(("../", "/")) or posixpath.normpath(file) != file:
         return None
     return CallPoint(found[1], file, int(found[3]))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rcr_probes import folder, ledger, strace
@@ -21,6 +22,7 @@ _KILL = "kill"
 _MADE = re.compile(r"(\d+) +(\d+\.\d+) +(\w+)\((.*)")
 _RESUMED = re.compile(r"(\d+) +\d+\.\d+ +<\.\.\. \w+ resumed>(.*)")
 _KILLED = re.compile(r"^(\d+) +\d+\.\d+ +\+\+\+ killed by SIGKILL", re.MULTILINE)
+_CHILD_KILLED = re.compile(r"^\d+ +(\d+\.\d+) +--- SIGCHLD \{.*\bCLD_KILLED\b", re.MULTILINE)
 
 
 def under(place: str, cell: Cell) -> tuple[str, ...]:
@@ -49,9 +51,8 @@ def note(place: str, cell: Cell, ended: Ended) -> None:
     found = strikes(log, point, _private(place))
     if not found:
         _say_what_was_seen(place, log, point)
-    pids = [one.pid for one in found]
-    if ended.how == FAULTS[_KILL] and found and ended.pid not in pids:
-        found[0] = replace(found[0], pid=ended.pid)  # one of its threads made the call
+    if ended.how == FAULTS[_KILL] and found and _was_a_thread(found, ended.pid, log):
+        found[0] = replace(found[0], pid=ended.pid)
     path = os.path.join(place, folder.EVENTS)
     for one in found:
         _insert(path, cell, one)
@@ -78,6 +79,7 @@ def injecting(log: str, point: CallPoint, place: str, action: str) -> list[str]:
     calls = ",".join(f"?{call}" for call in strace.KNOWN)
     inject = f"inject={point.call}:{action}:when={point.nth}"
     options = ["-D", "-ttt", *watched, "-e", f"trace={calls}", "-e", inject]
+    options += ["-e", "signal=KILL,CHLD"]  # of a thread that is killed, nobody is told by a signal
     return [*strace.base(log), *options, "--"]
 
 
@@ -117,6 +119,17 @@ def seen(log: str, point: CallPoint, place: str) -> list[str]:
     """The points at all calls on the point's file, in the order of the log."""
     found = (replace(point, call=m.call, nth=m.nth) for m in _calls(log, point, place))
     return list(dict.fromkeys(map(str, found)))
+
+
+def _was_a_thread(found: Sequence[Struck], phase: int, log: str) -> bool:
+    """Whether it was a thread of the phase's process that was struck, and so that process.
+
+    The log names threads and processes alike. But of a process that is killed its parent is told,
+    whether it waits for that or not: where the log tells of one, it may be that one.
+    """
+    if phase in [one.pid for one in found]:
+        return False
+    return not any(float(at) >= found[0].at for at in _CHILD_KILLED.findall(log))
 
 
 @dataclass(slots=True)

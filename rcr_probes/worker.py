@@ -112,7 +112,8 @@ def broken(job: Job, why: str) -> Capture:
         ),
         forced=Forced((), "crash"),
     )
-    return _sealed(Measured(measurement, Circumstances(start=job.start, parent=os.getpid())))
+    circumstances = Circumstances(start=_start_of_fault(job), parent=os.getpid())
+    return _sealed(Measured(measurement, circumstances))
 
 
 def _sealed(measured: Measured) -> Capture:
@@ -130,12 +131,11 @@ def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
     folder.make(place, cell)
     in_hand = phase.operation(cell, place, "recover", MarkerExecutor(place, cell.dedupe, _mute))
 
-    asked = not phase.asks(cell, runtime)
+    ask = not phase.asks(cell, runtime)
     start, under = _start_of_fault(job), traced.under(place, cell)
     ended["fault"] = process.run_phase(start, place, "fault", job.deadline, under)
     traced.note(place, cell, ended["fault"])
-    if asked:
-        _ask_state(job, "fault")
+    asked = _ask_state(job, "fault") if ask else None
     lines = observe.written(place)
     first = observe.observe(place, lines, runtime, in_hand, "fault", ended["fault"], asked)
     _write(place, first)
@@ -145,8 +145,7 @@ def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
         struck.lift()
     if cell.policy != "never":
         ended["recover"] = process.run_phase(job.start, place, "recover", job.deadline)
-        if asked:
-            _ask_state(job, "recover")
+        asked = _ask_state(job, "recover") if ask else None
     lines = observe.written(place, since=lines)
     last = observe.observe(place, lines, runtime, in_hand, "recover", ended.get("recover"), asked)
     _write(place, last)
@@ -166,14 +165,14 @@ def _start_of_fault(job: Job) -> str:
     return job.start if strace.parse(job.cell.point) is None else "spawn"
 
 
-def _ask_state(job: Job, after: str) -> None:
-    """Have the stored state asked for in a process of its own.
+def _ask_state(job: Job, after: str) -> Ended:
+    """Have the stored state asked for in a process of its own, and say how that ended.
 
-    One that fails leaves nothing, and the observation says so.
+    One that fails leaves nothing, and the observation says why.
     """
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(job.folder, folder.STATE))
-    process.run_phase(job.start, job.folder, f"{phase.STATE}{after}", job.deadline)
+    return process.run_phase(job.start, job.folder, f"{phase.STATE}{after}", job.deadline)
 
 
 def _force(job: Job) -> tuple[Forced, Ended]:

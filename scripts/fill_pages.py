@@ -1,7 +1,8 @@
 """Fill the READMEs' tables and numbers, and draw their figures, from the committed evidence.
 
 A place to fill is ``<!-- fill: NAME -->…<!-- /fill -->``. Nothing between the marks is written by
-hand. ``--check`` writes nothing, and exits 1 where a page is not what the evidence gives.
+hand. ``claim ID`` is filled with a claim's sentence, ``value ID`` with what was measured for it.
+``--check`` writes nothing, and exits 1 where a page is not what the evidence gives.
 """
 
 from __future__ import annotations
@@ -10,17 +11,28 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
-from rcr_probes.evidence import store
+from matplotlib.figure import Figure
+
+from rcr_probes.errors import EvidenceError, RcrError, UnknownName
+from rcr_probes.evidence import claims, store
+from rcr_probes.evidence.claimed import held
+from rcr_probes.evidence.claims import Outcome
 from rcr_probes.evidence.compare import Comparison, compare
-from rcr_probes.report import figure, terminal
+from rcr_probes.report import figure, matrix, terminal
+from rcr_probes.report.repeats import Repeated, repeated
 from rcr_probes.report.texts import text
 
 ROOT = Path(__file__).parents[1]
 PAGES = {"README.md": "en", "README.zh.md": "zh"}
-FIGURES = {f"docs/figures/p3_causal_chain.{lang}.png": lang for lang in PAGES.values()}
-_PLACE = re.compile(r"<!-- fill: (\w+) -->(.*?)<!-- /fill -->", re.DOTALL)
+# What a figure's file is named after → how it is drawn in a language, from which evidence.
+FIGURES: Mapping[str, tuple[Callable[[store.Evidence, str], Figure], str]] = {
+    "p3_causal_chain": (figure.causal_chain, "article"),
+    "real_runtimes": (matrix.matrix, "runtimes"),
+}
+_PLACE = re.compile(r"<!-- fill: (\w+(?: [\w.-]+)?) -->.*?<!-- /fill -->", re.DOTALL)
 
 
 def evidence(name: str) -> store.Evidence:
@@ -35,7 +47,52 @@ def table(folder: str, name: str, lang: str) -> str:
 
 
 def compared() -> Comparison:
-    return compare(evidence("article"), evidence("rcr-20260831"))
+    """The measured rows beside the published ones, of which the pages say that all are equal.
+
+    Raises:
+        EvidenceError: some differ.
+    """
+    found = compare(evidence("article"), evidence("rcr-20260831"))
+    if not found.same:
+        raise EvidenceError(
+            "evidence/article",
+            "differs from the published rows.",
+            "See where: rcr compare evidence/article evidence/rcr-20260831",
+        )
+    return found
+
+
+@cache
+def runtimes() -> list[Repeated]:
+    """Every cell of real runtimes, its repeats taken together."""
+    return repeated(evidence("runtimes").captures())
+
+
+@cache
+def outcomes() -> Mapping[str, Outcome]:
+    """Every claim's outcome, by the claim's id."""
+    return {one.outcome.claim.id: one.outcome for one in held(ROOT / "evidence").claims}
+
+
+def claimed(name: str) -> Outcome:
+    """The outcome of a claim that holds: of any other, a page says nothing.
+
+    Raises:
+        UnknownName: there is no such claim.
+        EvidenceError: it does not hold.
+    """
+    if name not in outcomes():
+        raise UnknownName("claim", name, outcomes())
+    if not outcomes()[name].holds:
+        raise EvidenceError(name, "does not hold.", "See why: rcr check evidence")
+    return outcomes()[name]
+
+
+def lines_of_a_runtime() -> int:
+    """How many lines the class has that docs/own-runtime.md shows whole, blank ones left out."""
+    shown = (ROOT / "docs" / "own-runtime.md").read_text(encoding="utf-8")
+    code = shown.split("```python\n")[1].split("```")[0]
+    return sum(bool(line.strip()) for line in code[code.index("class ") :].splitlines())
 
 
 FILLS: Mapping[str, Callable[[str], str]] = {
@@ -44,24 +101,47 @@ FILLS: Mapping[str, Callable[[str], str]] = {
     "verdicts": lambda lang: table("locations", "verdicts", lang),
     "article_cells": lambda lang: str(len(evidence("article").plan.cells)),
     "location_cells": lambda lang: str(len(evidence("locations").plan.cells)),
+    "gap": lambda lang: table("runtimes", "gap", lang),
+    "runtimes": lambda lang: str(len({one.cell.runtime for one in runtimes()})),
+    "runtime_cells": lambda lang: str(len(runtimes())),
+    "runtime_repeats": lambda lang: "–".join(map(str, sorted({len(o.rows) for o in runtimes()}))),
     "compared_values": lambda lang: str(compared().values),
     "compared_pairs": lambda lang: str(compared().pairs),
+    "lines_of_a_runtime": lambda lang: str(lines_of_a_runtime()),
 }
 
 
-def filled(page: str, lang: str) -> str:
-    """The page's text with every place filled.
+def fill(name: str, lang: str) -> str:
+    """What belongs in a place.
 
     Raises:
-        KeyError: a place has a name that nothing fills.
+        UnknownName: nothing fills a place of this name.
+        EvidenceError: it is a claim that does not hold.
     """
+    match name.split():
+        case ["claim", claim]:
+            found = claimed(claim)
+            return claims.said(found.claim, lang, found.value)
+        case ["value", claim]:
+            return claims.written(claimed(claim).value)
+    if name not in FILLS:
+        raise UnknownName("fill", name, (*FILLS, "claim ID", "value ID"))
+    return FILLS[name](lang)
+
+
+def filled(page: str, lang: str) -> str:
+    """The page's text with every place filled."""
     old = (ROOT / page).read_text(encoding="utf-8")
-    return _PLACE.sub(lambda m: f"<!-- fill: {m[1]} -->{FILLS[m[1]](lang)}<!-- /fill -->", old)
+    return _PLACE.sub(lambda m: f"<!-- fill: {m[1]} -->{fill(m[1], lang)}<!-- /fill -->", old)
 
 
-def drawn(lang: str) -> bytes:
-    """The causal figure as the bytes of its PNG."""
-    return figure.rendered(figure.causal_chain(evidence("article"), lang), ".png")
+def figures() -> dict[str, bytes]:
+    """The PNG of each figure in each language, by its path."""
+    return {
+        f"docs/figures/{name}.{lang}.png": figure.rendered(draw(evidence(folder), lang), ".png")
+        for name, (draw, folder) in FIGURES.items()
+        for lang in PAGES.values()
+    }
 
 
 def main() -> int:
@@ -70,8 +150,12 @@ def main() -> int:
         "--check", action="store_true", help="write nothing; exit 1 where one differs"
     )
     check = parser.parse_args().check
-    made = {page: filled(page, lang).encode() for page, lang in PAGES.items()}
-    made |= {path: drawn(lang) for path, lang in FIGURES.items()}
+    try:
+        made = {page: filled(page, lang).encode() for page, lang in PAGES.items()}
+        made |= figures()
+    except RcrError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
     stale = [
         n for n, data in made.items() if not (ROOT / n).exists() or (ROOT / n).read_bytes() != data
     ]

@@ -1,11 +1,14 @@
-"""Cut Noto Sans SC down to the characters that the texts use, to the same bytes on every run."""
+"""Cut Noto Sans SC down to the characters that the texts use, to the same bytes on every run.
+
+Figures take it as OpenType, pages as WOFF2, which is smaller; both have the same glyphs.
+"""
 
 from __future__ import annotations
 
 import io
 import string
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -13,9 +16,15 @@ import pylopdf_fonts_zh_cn
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-REPORT = Path(__file__).resolve().parents[1] / "rcr_probes" / "report"
-TEXTS = REPORT / "texts.toml"
+ROOT = Path(__file__).resolve().parents[1]
+REPORT = ROOT / "rcr_probes" / "report"
+TEXTS = (
+    REPORT / "texts.toml",
+    REPORT / "guide" / "texts.toml",
+    ROOT / "evidence" / "claims.toml",
+)
 FONT = REPORT / "fonts" / "NotoSansSC-subset.otf"
+PAGE_FONT = FONT.with_suffix(".woff2")
 LICENCE = REPORT / "fonts" / "OFL.txt"
 
 # Not the name of the whole font: where that one is installed too, a figure that asks for the
@@ -39,18 +48,19 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(child)
 
 
-def characters(texts: Path = TEXTS) -> set[str]:
+def characters(texts: Iterable[Path] = TEXTS) -> set[str]:
     """All that the subset must cover: printable ASCII, the symbols, and what the texts use."""
-    used = set("".join(strings(tomllib.loads(texts.read_text(encoding="utf-8")))))
+    read = (tomllib.loads(path.read_text(encoding="utf-8")) for path in texts)
+    used = {character for document in read for said in strings(document) for character in said}
     return PRINTABLE | SYMBOLS | used - set(string.whitespace)
 
 
-def cut(wanted: set[str]) -> tuple[bytes, str]:
+def cut(wanted: set[str]) -> tuple[bytes, bytes, str]:
     """Cut the font and state its licence.
 
     Returns:
-        The OpenType font, and the copyright notice followed by the licence's text, both of
-        which the licence wants beside every copy.
+        The font as OpenType and as WOFF2, and the copyright notice followed by the licence's text,
+        both of which the licence wants beside every copy.
 
     Raises:
         SystemExit: the source font has no glyph for a wanted character.
@@ -73,17 +83,23 @@ def cut(wanted: set[str]) -> tuple[bytes, str]:
     for name_id, name in {1: FAMILY, 4: FAMILY, 6: FAMILY.replace(" ", "")}.items():
         font["name"].setName(name, name_id, platformID=3, platEncID=1, langID=0x409)
 
-    buffer = io.BytesIO()
-    font.save(buffer)
     licence = distribution("pylopdf-fonts-zh-cn").read_text("licenses/LICENSE")
-    return buffer.getvalue(), f"{notice}\n\n{licence}"
+    return _saved(font), _saved(font, "woff2"), f"{notice}\n\n{licence}"
+
+
+def _saved(font: TTFont, flavor: str | None = None) -> bytes:
+    buffer = io.BytesIO()
+    font.flavor = flavor
+    font.save(buffer)
+    return buffer.getvalue()
 
 
 def main() -> None:
-    data, licence = cut(characters())
-    FONT.write_bytes(data)
+    *fonts, licence = cut(characters())
+    for path, data in zip((FONT, PAGE_FONT), fonts, strict=True):
+        path.write_bytes(data)
+        print(f"{path.name}: {len(data)} bytes")
     LICENCE.write_text(licence, encoding="utf-8")
-    print(f"{FONT.name}: {len(data)} bytes")
 
 
 if __name__ == "__main__":

@@ -256,6 +256,12 @@ class Listless(Plain):
     points: Any = ("response",)
 
 
+class Commaless(Plain):
+    """Declares its one way to recover as a text."""
+
+    recoveries: Any = "resume"
+
+
 class PrintsItsState(Plain):
     """Prints when it is made, and whenever it is asked for its state."""
 

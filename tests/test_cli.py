@@ -26,6 +26,7 @@ import pytest
 from rcr_probes import cli
 from rcr_probes import run as runs
 from rcr_probes.cli import main
+from rcr_probes.evidence import store
 from rcr_probes.evidence.rows import COLUMNS
 from rcr_probes.evidence.store import CAPTURES
 from rcr_probes.scratch import PREFIX
@@ -40,9 +41,12 @@ COMMANDS = (
     "show",
     "explain",
     "check",
+    "publish",
     "compare",
     "import",
+    "timeline",
     "decide",
+    "guide",
     "notebooks",
 )
 P3 = "completion_audit/audit_is_directory/none/same/resume"
@@ -477,6 +481,77 @@ def test_check_names_what_is_not_to_be_trusted(
     out = capsys.readouterr().out
     assert "all/good: sound, captures: 6" in out
     assert f"all/bad: {CAPTURES}" in out
+
+
+def claims_of(folder: Path, **changes: object) -> Path:
+    """A claim over the folder's P3, in a claims.toml beside it."""
+    expect, where = changes.get("expect", 2), changes.get("where", 'policy = "resume"')
+    (folder.parent / "claims.toml").write_text(
+        f'''[[claim]]
+id = "P3"
+en = "Effects: {{value}}."
+zh = "效果数为 {{value}}。"
+evidence = "{folder.name}"
+where = {{ point = "completion_audit", dedupe = "none", digest = "same", {where} }}
+take = "effects_after_recovery"
+expect = {expect}
+not_shown_en = "A rate."
+not_shown_zh = "比率。"
+source = "measured here"
+''',
+        encoding="utf-8",
+    )
+    return folder.parent
+
+
+def test_check_evaluates_the_claims_of_a_folder_of_folders(
+    article: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """They hold, and what nothing uses is a note; or one does not, and the exit code is 1."""
+    good = Path(shutil.copytree(article, tmp_path / "all" / "good"))
+    every = claims_of(good)
+    assert rcr("check", every) == 0
+    *_, holding, note = capsys.readouterr().out.splitlines()
+    assert holding == f"{every}/claims.toml: all hold, claims: 1"
+    assert note.startswith(f"{every}/claims.toml: note: captures of good that no claim")
+    claims_of(good, expect=1)
+    assert rcr("check", every) == 1
+    out = capsys.readouterr().out
+    assert "claims.toml: P3: It expects 1, and the captures of good give 2." in out
+    assert "all hold" not in out
+    claims_of(good, where='polcy = "resume"')
+    assert rcr("check", every) == 1
+    assert "P3: It names a column that good does not have: polcy." in capsys.readouterr().out
+    (every / "claims.toml").write_text("[[claim]]\nid = 'P3'\n")
+    assert rcr("check", every) == 1
+    assert "claims.toml claim 1 (P3): has no " in capsys.readouterr().out
+    assert rcr("check", good) == 0
+
+
+def test_show_claims_tells_what_each_rests_on(
+    article: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """Query, capture, digest, value, and whether it holds: in both languages, and as JSON."""
+    every = claims_of(Path(shutil.copytree(article, tmp_path / "all" / "good")))
+    [digest] = [c.facts_sha256 for c in store.read(article).captures() if c.cell.id == P3]
+    capture = f"good/{CAPTURES}:4"
+    for lang, words in (("en", ["P3: holds", "Effects: 2."]), ("zh", ["P3: 成立", "效果数为 2。"])):
+        assert rcr("show", every, "--claims", "--lang", lang) == 0
+        out = capsys.readouterr().out
+        assert all(word in out for word in (*words, "policy = resume", capture, P3, digest))
+    assert rcr("show", every, "--claims", "--json") == 0
+    [one] = json.loads(capsys.readouterr().out)
+    assert (one["value"], one["expect"], one["holds"], one["zh"]) == (2, 2, True, "效果数为 2。")
+    assert one["captures"] == [{"place": capture, "cell": P3, "facts_sha256": digest}]
+
+
+def test_claims_are_shown_where_they_are_and_in_their_own_forms(
+    article: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """A folder without any, and a form that they do not have, are misuse."""
+    assert "holds it beside its evidence" in refused(capsys, "show", article, "--claims")
+    every = claims_of(Path(shutil.copytree(article, tmp_path / "all" / "good")))
+    assert "--json" in refused(capsys, "show", every, "--claims", "--csv")
 
 
 def test_compare_with_the_published_figures(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rcr_probes import scratch
 from rcr_probes.conformance import Result, conformance
 
 SOUND = """
@@ -65,6 +66,30 @@ BREACHES = {
         '"completion_audit": {"audit_is_directory"}',
         "every declared point",
         "did not take hold",
+    ),
+    "has an audit of another code": (
+        "    def recover(",
+        "    points = {'completion_audit': {'audit_is_directory'}}\n"
+        "    def start(self, operation):\n"
+        "        operation.executor(operation.key, operation.request)\n"
+        "        reach('completion_audit', operation.folder / 'audit')\n"
+        "        if (operation.folder / 'audit').is_dir(): raise LookupError\n"
+        "        (operation.folder / 'state').write_text('done')\n"
+        "    def recover(",
+        "every declared point",
+        "the caller saw LookupError",
+    ),
+    "swallows an exception": (
+        'reach("before_action")\n',
+        'try: reach("before_action")\n        except BaseException: pass\n',
+        "as if nothing had been",
+        "Do not catch what reach() raises",
+    ),
+    "loses a process and says nothing": (
+        'reach("completion_audit")\n',
+        'os.fork() or (reach("completion_audit"), os._exit(0))\n        os.wait()\n',
+        "as if nothing had been",
+        "must tell its caller",
     ),
     "reaches a point that it does not declare": (
         '(operation.folder / "state").write_text',
@@ -154,7 +179,24 @@ def test_a_runtime_that_keeps_the_contract_is_not_told_otherwise(
     """Every rule is looked at, and none is broken."""
     results = held(tmp_path, SOUND, "sound_runtime", monkeypatch)
     assert [result for result in results if result.wrong] == []
-    assert len(results) == len({result.rule for result in results}) == 10
+    assert len(results) == len({result.rule for result in results}) == 11
+
+
+def test_its_cells_stand_where_the_next_run_clears_them_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is killed leaves nothing for ever: they are in the scratch of a run."""
+    (tmp_path / "placed_runtime.py").write_text(SOUND)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(scratch, "MEMORY", str(tmp_path))
+    seen: set[Path] = set()
+
+    def look(done: int, of: int) -> None:
+        seen.update(tmp_path.glob(f"{scratch.PREFIX}*/evidence.cells/*"))
+
+    conformance("placed_runtime:Runtime", deadline=3, progress=look)
+    assert seen
+    assert list(tmp_path.glob(f"{scratch.PREFIX}*")) == []
 
 
 @pytest.mark.parametrize("breach", BREACHES, ids=lambda name: name.replace(" ", "-"))

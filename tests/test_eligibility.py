@@ -74,8 +74,20 @@ KNOWN = {
         (),
         "many",
     ),
-    "another operation's effect": (
+    "our target under another key": (
         (Effect("E1", "operation-9", "local-marker", "marker-0"),),
+        True,
+        (),
+        "many",
+    ),
+    "the approved effect, and our target under another key": (
+        (OURS, Effect("E2", "operation-9", "local-marker", "marker-0")),
+        True,
+        (),
+        "many",
+    ),
+    "another operation's effect": (
+        (Effect("E1", "operation-9", "local-marker", "other"),),
         True,
         (),
         "absent",

@@ -287,3 +287,28 @@ def test_a_measured_row_without_its_forced_call_is_unknown_and_not_unjudged() ->
 def test_a_state_that_the_runtime_does_not_explain_says_nothing() -> None:
     """An undeclared state is read as open, never as done or not_done."""
     assert verdict_of(judge, measured(states=("failed", "limbo"))).verdict == "protected"
+
+
+def test_an_effect_under_a_key_of_its_own_is_the_approved_one_all_the_same() -> None:
+    """A runtime that makes up a key for each attempt has not changed the meaning: it doubles."""
+    twice = measured(last=(M, M), calls=(1, 2))
+    first, last = twice.observations
+    assert first.effects is not None
+    assert last.effects is not None
+    assert twice.forced is not None
+    minted = replace(first.effects[0], operation_key="attempt-1")
+    again = replace(last.effects[1], operation_key="attempt-2")
+    keyed = replace(
+        twice,
+        observations=(
+            replace(first, effects=(minted,)),
+            replace(last, effects=(minted, again)),
+        ),
+        forced=replace(twice.forced, effects=(minted, *twice.forced.effects[1:])),
+    )
+    judged = derive(keyed)
+    assert judged.verdict is not None
+    assert judged.verdict.verdict == "duplicate_effect"
+    assert judged.truth == Truth(call_needed=False, call_harm="duplicate")
+    assert judged.decision is not None
+    assert judged.decision.eligibility == "stop"

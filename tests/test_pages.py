@@ -1,7 +1,8 @@
-"""Both READMEs say what the evidence gives, and say the same."""
+"""Both READMEs say what the evidence gives, and say the same; no page has a number of its own."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -12,10 +13,42 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "README.zh.md")
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+# What is no number of the text: what is filled in, code, headings, where a link leads, and a digit
+# that is part of a name or of a version.
+NOT_PROSE = (
+    r"<!-- fill: .*?<!-- /fill -->",
+    r"```.*?```",
+    r"`[^`\n]+`",
+    r"^(?:    |#).*$",
+    r"\]\([^)]*\)",
+    r"\b[A-Za-z]+-?\d[\w-]*",
+    r"\b(?:Python|BY) \d+(?:\.\d+)+",
+)
+NUMBER = (
+    r"\d|(?<!第)[两二三四五六七八九十百]+(?=[个种张行条处对项])"
+    r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred)\b"
+)
 
 
 def text(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
+
+
+def typed(prose: str) -> list[str]:
+    """The numbers that somebody typed into a text, in digits or in words, from two on."""
+    for pattern in NOT_PROSE:
+        prose = re.sub(pattern, " ", prose, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(NUMBER, prose, re.IGNORECASE)
+
+
+def copied(to: Path) -> Path:
+    """A copy of all that the pages are made of."""
+    for name in ("scripts", "evidence", "docs"):
+        shutil.copytree(ROOT / name, to / name)
+    for page in PAGES:
+        shutil.copy(ROOT / page, to)
+    return to
 
 
 def fill(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,11 +66,7 @@ def test_the_pages_and_their_figures_are_what_the_evidence_gives() -> None:
 
 def test_a_number_typed_by_hand_is_found_and_put_right(tmp_path: Path) -> None:
     """In a copy: one cell of a table is changed, told, and filled again."""
-    for name in ("scripts", "evidence", "docs"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    for page in PAGES:
-        shutil.copy(ROOT / page, tmp_path)
-    edited = tmp_path / "README.md"
+    edited = copied(tmp_path) / "README.md"
     edited.write_text(text("README.md").replace("| P3 | EISDIR | failed | 1 |", "| P3 | 0 |"))
     done = fill(tmp_path, "--check")
     assert (done.returncode, done.stdout) == (1, "README.md: is not what the evidence gives\n")
@@ -46,9 +75,65 @@ def test_a_number_typed_by_hand_is_found_and_put_right(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("page", "old", "new", "code", "says"),
+    [
+        ("evidence/claims.toml", "expect = 54", "expect = 53", 1, "locations.fired: does not hold"),
+        ("README.zh.md", "value E-A0.P3.published", "claim E-A0.P4", 2, "Did you mean 'E-A0.P"),
+        ("README.md", "fill: restart ", "fill: restarts ", 2, "Did you mean 'restart'?"),
+    ],
+)
+def test_what_is_not_borne_out_is_filled_into_no_page(
+    tmp_path: Path, page: str, old: str, new: str, code: int, says: str
+) -> None:
+    """A claim that does not hold, or a name that nothing has, is refused; no page is written."""
+    edited = copied(tmp_path) / page
+    edited.write_text(edited.read_text("utf-8").replace(old, new), "utf-8")
+    for name in PAGES:
+        stale = tmp_path / name
+        stale.write_text(stale.read_text("utf-8") + "<!-- fill: claim locations.fired -->")
+        stale.write_text(stale.read_text("utf-8") + "old<!-- /fill -->")
+    done = fill(tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert all("old<!--" in (tmp_path / name).read_text("utf-8") for name in PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_number_is_typed_into_a_page(page: str) -> None:
+    """A number that a reader sees is filled in from the evidence."""
+    assert typed(text(page)) == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_no_number_is_typed_into_a_notebook(path: Path) -> None:
+    """What is counted there, its code counts."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    assert prose
+    assert typed("\n\n".join(prose)) == []
+
+
+@pytest.mark.parametrize(
+    ("prose", "found"),
+    [
+        ("In 12 cells.", ["1", "2"]),
+        ("In twelve cells, and two of them.", ["twelve", "two"]),
+        ("共 54 个单元，其中两个如此；第二个效果。", ["5", "4", "两"]),
+        ("In <!-- fill: cells -->12<!-- /fill --> and 3.", ["3"]),
+        ("P3 of RCR-20260831-01, on Python 3.11, by SHA-256, `x = 3` and [here](a3.md).", []),
+        ("# Two commands\n\n    make 2\n\n```\n3\n```\n", []),
+    ],
+)
+def test_a_typed_number_is_found_and_a_name_is_none(prose: str, found: list[str]) -> None:
+    """The rule by which the pages are read."""
+    assert typed(prose) == found
+
+
+@pytest.mark.parametrize(
     "pattern",
     [
-        r"<!-- fill: (\w+) -->",
+        r"<!-- fill: ([\w. -]+?) -->",
         r"^    (make \w+)",
         r"`((?:\.venv/bin/)?rcr [^`]+?)(?: --lang zh)?`",
     ],

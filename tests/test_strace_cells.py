@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -82,6 +83,8 @@ def test_a_point_that_is_not_reached_makes_the_cell_unknown_and_says_what_was_se
     """Nothing was struck, and nothing is claimed."""
     cells = (plain("write@state#9", "kill"), plain("write@elsewhere#1", "io_error"))
     found, _ = ran(tmp_path, Plan("calls", cells), keep=True)
+    kept = [path.name for path in tmp_path.glob("evidence.cells/*")]
+    assert all(re.fullmatch(r"[\w.-]+", name, re.ASCII) for name in kept)  # also in a URI
     assert [(row["fired"], row["verdict"]) for row in found] == [(False, "unknown")] * 2
     said = [p.read_text() for p in sorted(tmp_path.glob("evidence.cells/*/harness/output.txt"))]
     assert "openat@state#1, close@state#1" in said[0].replace("write@state#1, ", "")
@@ -163,6 +166,51 @@ def test_an_error_after_a_write_took_effect_is_one_of_the_call_that_follows(
     assert (found["fired"], found["effects_after_recovery"]) == (True, 1)
 
 
+STRUCK_BELOW = """
+import os, signal, threading
+from rcr_probes import Operation, Recorded
+class Thread:
+    points = {}
+    recoveries = ()
+    says = {"done": "done", "missing": "open", "": "open"}
+    def start(self, operation):
+        operation.executor(operation.key, operation.request)
+        self.store(operation.folder / "state")
+    def store(self, path):
+        writing = threading.Thread(target=path.write_text, args=("done",))
+        writing.start()
+        writing.join()
+    def recover(self, operation, way):
+        pass
+    def state(self, operation):
+        path = operation.folder / "state"
+        return Recorded(path.read_text() if path.exists() else "missing")
+class Child(Thread):
+    def store(self, path):
+        if not os.fork():
+            super().store(path)
+            os._exit(0)
+        os.wait()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@needs_strace
+@pytest.mark.parametrize("runtime", ["Thread", "Child"])
+def test_a_kill_is_the_phases_own_only_where_its_own_thread_was_struck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str
+) -> None:
+    """Where it was a thread of a child, and then somebody killed the phase, nothing is known."""
+    (tmp_path / "struck_below.py").write_text(STRUCK_BELOW)
+    monkeypatch.chdir(tmp_path)
+    cell = Cell(runtime=f"struck_below:{runtime}", point="write@state#1", fault="kill")
+    (found,), _ = ran(tmp_path, Plan("calls", (cell,)))
+    own = runtime == "Thread"
+    assert (found["caller_error"], found["effects_after_fault"]) == ("SIGKILL", 1)
+    assert ("observation_damaged" in str(found["reasons"])) is not own
+    assert (found["verdict"] == "unknown") is not own
+
+
 @needs_strace
 def test_a_phase_under_strace_that_overruns_is_ended_with_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -241,6 +289,7 @@ REFUSED: Mapping[str, tuple[str, str, type[Exception], str]] = {
     "a file elsewhere": ("write@../world/effects.jsonl#1", "kill", PlanError, "private folder"),
     "an absolute file": ("write@/etc/passwd#1", "kill", PlanError, "private folder"),
     "no file": ("write@#1", "kill", PlanError, "CALL@FILE#N"),
+    "a write to a folder": ("write@.#1", "kill", PlanError, "a file where the call takes no"),
     "a fault of points": ("write@state#1", "exception", UnknownName, "fault at a system call"),
     "a fault of calls": ("after_action", "disk_full", PlanError, "CALL@FILE#N"),
     "no fault": ("write@state#1", "none", PlanError, "A fault needs a point"),
@@ -253,6 +302,13 @@ def test_a_call_at_which_nothing_can_strike_is_refused(why: str) -> None:
     point, fault, kind, said = REFUSED[why]
     with pytest.raises(kind, match=said):
         plans.validated(Plan("calls", (plain(point, fault),)))
+
+
+@needs_strace
+def test_a_call_on_the_folder_itself_is_a_point() -> None:
+    """A program may sync the folder in which it has renamed a file."""
+    cell = plain("fsync@.#1", "io_error")
+    assert plans.validated(Plan("calls", (cell,))).cells == (cell,)
 
 
 def test_without_strace_a_plan_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,37 +1,59 @@
 """Doubt an evidence folder: verify every digest and derive every judgement again.
 
 A sound report says that the folder is whole and agrees with itself. Digests detect edits; that the
-folder was not made up as a whole, they cannot say.
+folder was not made up as a whole, they cannot say. Standard library alone: a reader's checker
+embeds this module as it is.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-import msgspec
-
-from rcr_probes.errors import EvidenceError, NotEvidence
-from rcr_probes.evidence import consistency, seal, store
-from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, LISTED, MANIFEST, PLAN, Manifest
-from rcr_probes.model import Cell, Json, Plan
-
-FILES = (*LISTED, MANIFEST)
-
+from rcr_probes.errors import NotEvidence
+from rcr_probes.evidence import consistency, received, strict
+from rcr_probes.evidence.form import (
+    CAPTURES,
+    ENVIRONMENT,
+    FILES,
+    LARGEST,
+    LISTED,
+    LISTS,
+    MANIFEST,
+    PLAN,
+    SAYS,
+    SCHEMA,
+    Manifest,
+    regular,
+    sha256,
+    too_large,
+)
+from rcr_probes.model import WORKER, Capture, Cell, Json, Measurement, Plan
 
 _NAMED = 3  # cells that are named one by one where many are missing, as after an interruption
+LONGEST = 1 << 24  # bytes of a line; a capture has some thousands
+_SMALL = 1 << 26  # bytes of a small file
+_KINDS = ("judgement", "digest")  # looks at a capture that are told apart; the others are alike
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason not to trust: ``place`` names the file and, where there is one, line and cell."""
+    """One reason not to trust.
+
+    Attributes:
+        place: the file and, where there is one, line and cell.
+        problem: what is wrong, in English.
+        kind: which sort of thing that is; the text ``finding.KIND`` says it in each language.
+        values: what that text is filled with besides ``{detail}``, which is the problem.
+    """
 
     place: str
     problem: str
+    kind: str
+    values: Mapping[str, object] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.place}: {self.problem}"
@@ -72,7 +94,9 @@ def check(folder: str | os.PathLike[str]) -> Report:
     try:
         findings.extend(_examine(place, captured))
     except OSError as error:
-        findings.append(Finding(Path(error.filename or place).name, f"cannot be read ({error})."))
+        findings.append(
+            Finding(Path(error.filename or place).name, f"cannot be read ({error}).", "unreadable")
+        )
     return Report(place, len(captured), tuple(findings))
 
 
@@ -100,7 +124,9 @@ def _holds_evidence(folder: Path) -> bool:
 
 def _outside(link: Path) -> Report:
     return Report(
-        link, 0, (Finding(_plain(link.name), "is a symbolic link; it was not followed."),)
+        link,
+        0,
+        (Finding(plain(link.name), "is a symbolic link; it was not followed.", "not_followed"),),
     )
 
 
@@ -115,7 +141,7 @@ def _examine(folder: Path, captured: list[str]) -> Iterator[Finding]:
     if environment is not None:
         yield from _format(ENVIRONMENT, environment.get("schema"))
         yield from _environment(environment)
-    if _regular(folder / CAPTURES):
+    if regular(folder / CAPTURES):
         yield from _captures(folder, plan, captured)
     if manifest is not None:
         yield from _format(MANIFEST, manifest.schema)
@@ -129,15 +155,18 @@ def _names(folder: Path) -> Iterator[Finding]:
     there = sorted(os.listdir(folder))
     for name in FILES:
         if name not in there:
-            yield Finding(name, "is missing.")
+            yield Finding(name, "is missing.", "missing")
     for name in there:
         path = folder / name
         if path.is_symlink():
-            yield Finding(_plain(name), "is a symbolic link; evidence holds its own bytes.")
+            yield Finding(plain(name), "is a symbolic link; evidence holds its own bytes.", "link")
         elif name not in FILES:
-            yield Finding(_plain(name), "was added: it is no file of an evidence folder.")
-        elif not _regular(path):
-            yield Finding(name, "is no regular file.")
+            yield Finding(plain(name), "was added: it is no file of an evidence folder.", "added")
+        elif too_large(path):
+            said = f"has more than {LARGEST} bytes."
+            yield Finding(name, said, "too_large", {"bytes": LARGEST})
+        elif not regular(path):
+            yield Finding(name, "is no regular file.", "irregular")
 
 
 T = TypeVar("T")
@@ -145,50 +174,59 @@ T = TypeVar("T")
 
 def _decoded(folder: Path, name: str, kind: type[T]) -> Generator[Finding, None, T | None]:
     """The value of a small JSON file; None where a finding says why there is none."""
-    if not _regular(folder / name):
+    if not regular(folder / name):
         return None
-    data = (folder / name).read_bytes()
+    with open(folder / name, "rb") as file:
+        data = file.read(_SMALL + 1)
     if not data:
-        yield Finding(name, "is empty.")
+        yield Finding(name, "is empty.", "empty")
+        return None
+    if len(data) > _SMALL:
+        said = f"has more than {_SMALL} bytes."
+        yield Finding(name, said, "too_large", {"bytes": _SMALL})
         return None
     try:
-        value = msgspec.json.decode(data, type=kind)
-        same = store.encoded(value) == data
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        yield Finding(name, f"cannot be read ({error}).")
+        value = strict.decoded(data, kind)
+        same = strict.encoded(value, indented=True) == data
+    except strict.Unreadable as error:
+        yield Finding(name, f"cannot be read ({error}).", "unreadable")
         return None
     if not same:
-        yield Finding(name, "says more than is read of it: an unknown or repeated key, or spacing.")
+        said = "says more than is read of it: an unknown or repeated key, or spacing."
+        yield Finding(name, said, "restated")
     return value
 
 
 def _planned(plan: Plan) -> Iterator[Finding]:
     if not plan.cells:
-        yield Finding(PLAN, "promises no cell.")
+        yield Finding(PLAN, "promises no cell.", "no_cell")
     seen: set[str] = set()
     for cell in plan.cells:
         if cell.id in seen:
-            yield Finding(f"{PLAN} {_plain(cell.id)}", "the plan holds this cell twice.")
+            place = f"{PLAN} {plain(cell.id)}"
+            yield Finding(place, "the plan holds this cell twice.", "cell_twice")
         seen.add(cell.id)
 
 
 def _format(name: str, schema: object) -> Iterator[Finding]:
-    if type(schema) is not int or schema != store.SCHEMA:  # true is not 1 here
-        yield Finding(name, f"is of format {schema!r}; this version checks {store.SCHEMA}.")
+    if type(schema) is not int or schema != SCHEMA:  # true is not 1 here
+        yield Finding(name, f"is of format {schema!r}; this version checks {SCHEMA}.", "format")
 
 
 def _environment(found: dict[str, Json]) -> Iterator[Finding]:
     """Exactly what a run writes, so that nothing else is sealed with it; the words may differ."""
-    written = store.environment()
-    if found.keys() != written.keys():
-        names = ", ".join(sorted(map(_plain, found.keys() ^ written.keys())))
-        yield Finding(ENVIRONMENT, f"lacks a key that a run writes, or has one more: {names}.")
-    for name in found.keys() & written.keys() - {"schema"}:
-        value, several = found[name], isinstance(written[name], dict)
+    written = {"schema", *SAYS, *LISTS}
+    if found.keys() != written:
+        names = ", ".join(sorted(map(plain, found.keys() ^ written)))
+        said = f"lacks a key that a run writes, or has one more: {names}."
+        yield Finding(ENVIRONMENT, said, "environment")
+    for name in sorted(found.keys() & {*SAYS, *LISTS}):
+        value, several = found[name], name in LISTS
         if isinstance(value, dict) != several:
-            yield Finding(ENVIRONMENT, f"its {name} is no {'map of texts' if several else 'text'}.")
+            said = f"its {name} is no {'map of texts' if several else 'text'}."
+            yield Finding(ENVIRONMENT, said, "environment")
         elif not all(isinstance(word, str) for word in (value.values() if several else [value])):
-            yield Finding(ENVIRONMENT, f"its {name} holds what is no text.")
+            yield Finding(ENVIRONMENT, f"its {name} holds what is no text.", "environment")
 
 
 def _captures(folder: Path, plan: Plan | None, captured: list[str]) -> Iterator[Finding]:
@@ -196,36 +234,47 @@ def _captures(folder: Path, plan: Plan | None, captured: list[str]) -> Iterator[
     order = _Order(plan)
     number = 0
     with open(folder / CAPTURES, "rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST + 1), b""), 1):
+            if len(line) > LONGEST:
+                said = f"is longer than {LONGEST} bytes; it and what follows were not read."
+                yield Finding(f"{CAPTURES}:{number}", said, "too_long", {"bytes": LONGEST})
+                break
             yield from _capture(line, number, order, captured)
     if not number:
-        yield Finding(CAPTURES, "holds no capture.")
+        yield Finding(CAPTURES, "holds no capture.", "no_capture")
+    for cell, problem in received.problems(order.probed):
+        yield Finding(f"{CAPTURES} {plain(cell.id)}", problem, "worker_controls")
     missing = order.missing()
-    for cell in missing[:_NAMED]:
-        yield Finding(f"{CAPTURES} {_plain(cell)}", "the plan promises this cell; it is missing.")
+    for missed in missing[:_NAMED]:
+        place = f"{CAPTURES} {plain(missed)}"
+        yield Finding(place, "the plan promises this cell; it is missing.", "cell_missing")
     if len(missing) > _NAMED:
-        yield Finding(CAPTURES, f"lacks {len(missing)} cells of the plan in all.")
+        said = f"lacks {len(missing)} cells of the plan in all."
+        yield Finding(CAPTURES, said, "cells_missing", {"cells": len(missing)})
 
 
 def _capture(line: bytes, number: int, order: _Order, captured: list[str]) -> Iterator[Finding]:
     place = f"{CAPTURES}:{number}"
     if not line.endswith(b"\n"):
-        yield Finding(place, "is torn: its last line has no end.")
+        yield Finding(place, "is torn: its last line has no end.", "torn")
         return
     try:
-        capture = seal.decode(line, place)
-        same = seal.encode(capture) == line
-    except (EvidenceError, RecursionError) as error:
-        yield Finding(place, f"is no capture ({error.__cause__ or error}).")
+        capture = strict.decoded(line, Capture)
+        same = strict.encoded(capture) + b"\n" == line
+    except strict.Unreadable as error:
+        yield Finding(place, f"is no capture ({error}).", "not_a_capture")
         return
     captured.append(capture.cell.id)
-    place = f"{place} {_plain(capture.cell.id)}"
+    if capture.cell.runtime == WORKER and not capture.measurement.published:
+        order.probed.append(capture.measurement)
+    place = f"{place} {plain(capture.cell.id)}"
     if not same:
-        yield Finding(
-            place, "its line says more than is read of it: an unknown or repeated key, or spacing."
-        )
-    for problem in (*order.problems(capture.cell, number), *consistency.problems(capture)):
-        yield Finding(place, problem)
+        said = "its line says more than is read of it: an unknown or repeated key, or spacing."
+        yield Finding(place, said, "line_restated")
+    for problem in order.problems(capture.cell, number):
+        yield Finding(place, problem, "order")
+    for look, problem in consistency.found(capture):
+        yield Finding(place, problem, look if look in _KINDS else "capture")
 
 
 class _Order:
@@ -235,6 +284,7 @@ class _Order:
         self._planned = None if plan is None else {c: i for i, c in enumerate(plan.cells)}
         self._lines: dict[Cell, int] = {}
         self._furthest = -1
+        self.probed: list[Measurement] = []  # those of a worker, which are one probe
 
     def problems(self, cell: Cell, number: int) -> Iterator[str]:
         """What is wrong with a capture of this cell on this line."""
@@ -260,24 +310,23 @@ def _manifest(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     for name, digest in manifest.files.items():
         if name not in LISTED:
             where = "leads outside the folder" if _leaves(name) else "is no file of evidence"
-            yield Finding(f"{MANIFEST} {_plain(name)}", f"it lists this path, which {where}.")
-        elif _regular(folder / name) and store.sha256(folder / name) != digest:
-            yield Finding(name, f"was changed: its SHA-256 is not the one that {MANIFEST} gives.")
+            place = f"{MANIFEST} {plain(name)}"
+            yield Finding(place, f"it lists this path, which {where}.", "listed")
+        elif regular(folder / name) and sha256(folder / name) != digest:
+            said = f"was changed: its SHA-256 is not the one that {MANIFEST} gives."
+            yield Finding(name, said, "changed", {"list": MANIFEST})
     for name in LISTED:
         if name not in manifest.files:
-            yield Finding(MANIFEST, f"does not list {name}.")
+            yield Finding(MANIFEST, f"does not list {name}.", "not_listed", {"name": name})
 
 
 def _promises(manifest: Manifest, plan: Plan) -> Iterator[Finding]:
     if manifest.plan != plan.name:
-        yield Finding(
-            MANIFEST, f"names the plan {manifest.plan!r}, but {PLAN} is of {plan.name!r}."
-        )
+        said = f"names the plan {manifest.plan!r}, but {PLAN} is of {plan.name!r}."
+        yield Finding(MANIFEST, said, "promises")
     if manifest.captures != len(plan.cells):
-        yield Finding(
-            MANIFEST,
-            f"promises {manifest.captures} captures, but {PLAN} has {len(plan.cells)} cells.",
-        )
+        said = f"promises {manifest.captures} captures, but {PLAN} has {len(plan.cells)} cells."
+        yield Finding(MANIFEST, said, "promises")
 
 
 def _leaves(name: str) -> bool:
@@ -285,14 +334,6 @@ def _leaves(name: str) -> bool:
     return path.is_absolute() or ".." in path.parts or "\\" in name
 
 
-def _regular(path: Path) -> bool:
-    """A file of its own: no link, folder, pipe or device, which are never opened."""
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A name for a terminal: one that could steer it is shown quoted."""
     return text if text.isprintable() else repr(text)

@@ -6,21 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 
-from msgspec import to_builtins
-
 from rcr_probes import strace
-from rcr_probes.evidence import course
+from rcr_probes.evidence import course, received
 from rcr_probes.evidence.derive import derive
-from rcr_probes.evidence.seal import facts_sha256
+from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.model import (
+    BASELINE,
     CALL_FAULTS,
     CAPABILITIES,
+    DEDUPES,
     DIGESTS,
     FAULT_POINTS,
     FAULTS,
     NONE,
     POINTS,
     RECEIVER_FAULTS,
+    RECEIVER_KEY,
+    REFERENCE,
     STARTS,
     WITNESSES,
     WORKER,
@@ -42,7 +44,7 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 _STRUCK: Mapping[str, tuple[str, ...]] = {
     **FAULT_POINTS,
-    **dict.fromkeys(RECEIVER_FAULTS, ("after_action",)),
+    **{fault: (point,) for fault, point in RECEIVER_FAULTS.items()},
 }
 # What a plan that can be run holds besides; of a published row we do not know it.
 _RUN: Mapping[str, tuple[str | int, ...]] = {
@@ -50,6 +52,24 @@ _RUN: Mapping[str, tuple[str | int, ...]] = {
     "recovery_fault": (NONE,),
     "recoverers": (1,),
 }
+# What is known of one runtime: what the reference declares, what a probe does to a worker.
+_OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
+    REFERENCE: {
+        "fault": (NONE, "exception", "audit_is_directory", *CALL_FAULTS),
+        "policy": ("again", "never", "resume"),
+        "variant": (BASELINE,),
+    },
+    WORKER: {
+        "fault": (NONE, "kill", *RECEIVER_FAULTS),
+        "dedupe": (RECEIVER_KEY,),
+        "digest": ("same",),
+        "policy": ("again", "recover"),
+        "seed": (0,),
+    },
+}
+# And of every other: only a worker has the receiver before it.
+_OF_OTHERS: Mapping[str, tuple[str | int, ...]] = {"fault": (NONE, *FAULTS), "dedupe": DEDUPES}
+_WORKER_POINTS = (NONE, "before_action", "after_action")
 _LARGEST = 2**53 - 1  # of a seed or a repeat, as in a plan
 _LARGEST_PID = 2**22  # of Linux
 # What a run writes where its judge broke over a measurement.
@@ -58,15 +78,23 @@ _NOT_JUDGED = Judgement(verdict=Verdict("unknown", ("judge_failed",)))
 
 def problems(capture: Capture) -> Iterator[str]:
     """Every reason, in one sentence each, why no run and no import wrote this capture."""
+    return (problem for _, problem in found(capture))
+
+
+def found(capture: Capture) -> Iterator[tuple[str, str]]:
+    """The same, each after the name of the look that found it."""
+    measured = capture.measurement
+    probed = measured.cell.runtime == WORKER and not measured.published
     looks = [
-        *(partial(look, capture) for look in _LOOKS),
-        *(partial(look, capture.measurement) for look in course.LOOKS),
+        *((look.__name__, partial(look, capture)) for look in _LOOKS),
+        *((look.__name__, partial(look, measured)) for look in course.LOOKS),
+        *((look.__name__, partial(look, measured)) for look in (received.LOOKS if probed else ())),
     ]
-    for look in looks:
+    for name, look in looks:
         try:
-            yield from look()
+            yield from ((name.strip("_"), problem) for problem in look())
         except Exception as error:  # bad evidence may hold anything; it never ends the check
-            yield f"it cannot be examined: {type(error).__name__}: {error}."
+            yield "examined", f"it cannot be examined: {type(error).__name__}: {error}."
 
 
 def _origin(capture: Capture) -> Iterator[str]:
@@ -117,6 +145,24 @@ def _planned(cell: Cell) -> Iterator[str]:
         yield f"its runtime is {cell.runtime!r}, which names none."
     if not (cell.variant or "").isidentifier():
         yield f"its variant is {cell.variant!r}, which is no word."
+    yield from _of_runtime(cell)
+
+
+def _of_runtime(cell: Cell) -> Iterator[str]:
+    """What its own runtime does not have."""
+    for axis, has in {**_OF_OTHERS, **_OF.get(cell.runtime, {})}.items():
+        if (value := getattr(cell, axis)) not in has:
+            yield f"its {axis} is {value!r}, which the runtime {cell.runtime!r} does not have."
+    if cell.runtime != WORKER:
+        return
+    if strace.parse(cell.point) is None and cell.point not in _WORKER_POINTS:
+        yield f"its point is {cell.point!r}, which no receiver sees."
+    if strace.parse(cell.point) is not None and cell.fault != "kill":
+        yield f"its fault {cell.fault!r} does not strike at a worker's call."
+    if received.nth(cell) is None:
+        yield f"its variant is {cell.variant!r}, which names no request to strike at."
+    if cell.repeat not in ((0, 1) if cell.point == NONE else (0,)):
+        yield f"its repeat is {cell.repeat}, though only the control is run twice."
 
 
 def _approved(capture: Capture) -> Iterator[str]:
@@ -141,6 +187,9 @@ def _processes(capture: Capture) -> Iterator[str]:
         return
     if circumstances.start not in STARTS:
         yield f"its start method is {circumstances.start!r}, neither fork nor spawn."
+    new = capture.cell.runtime == WORKER or strace.parse(capture.cell.point) is not None
+    if new and circumstances.start != "spawn":
+        yield f"its start method is {circumstances.start!r}, but a command or strace is spawned."
     every = [*pids.values(), circumstances.parent]
     if any(pid is None or not 0 < pid <= _LARGEST_PID for pid in every):
         yield "a process id in it is missing, or is none."
@@ -180,7 +229,7 @@ def _digest(capture: Capture) -> Iterator[str]:
 
 
 def _shown(value: object) -> str:
-    return canonical_json(to_builtins(value)).decode()
+    return canonical_json(value).decode()
 
 
 _LOOKS: tuple[Callable[[Capture], Iterator[str]], ...] = (

@@ -6,13 +6,11 @@ figures without events, and is held against what it gives.
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from msgspec import to_builtins
-
 from rcr_probes import judge, strace
+from rcr_probes.evidence.received import OTHER
 from rcr_probes.model import (
     FAULTS,
     NONE,
@@ -21,6 +19,7 @@ from rcr_probes.model import (
     RECEIVER_FAULTS,
     RECEIVER_KEY,
     REFERENCE,
+    WORKER,
     Cell,
     Effect,
     Event,
@@ -29,10 +28,22 @@ from rcr_probes.model import (
     Measurement,
     Observation,
     Recorded,
+    as_map,
 )
 from rcr_probes.request import recomputed
 
-_SIGNALS = frozenset(signal.Signals.__members__)
+# The signals of Linux, where evidence is made; it may be checked elsewhere.
+_SIGNALS = frozenset((
+    "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
+    "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD",
+    "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ",
+    "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS", "SIGRTMIN", "SIGRTMAX",
+))  # fmt: skip
+
+
+_KILLS = ("kill", "kill_host")
+# What a strike says besides that it struck, where one kind of fault alone says it.
+_TELLS = {FAULTS[fault]: fault for fault in ("exception", "kill_host")}
 
 
 def harness_broke(measured: Measurement) -> bool:
@@ -132,7 +143,8 @@ def _points(measured: Measurement) -> Iterator[str]:
 
 def _planned(cell: Cell, event: Event) -> bool:
     where = (event.phase, event.value.get("point"))
-    return where == ("fault", cell.point) and event.value.get("fault", cell.fault) == cell.fault
+    fault = _TELLS.get(str(event.value.get("error")), event.value.get("fault", cell.fault))
+    return where == ("fault", cell.point) and fault == cell.fault
 
 
 def _strike(event: Event, seen: Counter[str]) -> Iterator[str]:
@@ -167,6 +179,18 @@ def _standing(measured: Measurement) -> Iterator[str]:
                 if wanted
                 else "says whether a fault stood that leaves nothing, or was lifted."
             )
+        if under and observed.standing and measured.cell.runtime == REFERENCE:
+            yield "it says that a process below its phase was killed; the reference has none."
+
+
+def _killed(measured: Measurement) -> Iterator[str]:
+    """A phase that was killed, though its fault kills nothing, is told as damage."""
+    first, cell = measured.observations[0], measured.cell
+    if not _ran(measured) or cell.runtime == WORKER or cell.fault in _KILLS or first.damage:
+        return
+    struck = any(e.lane == "fault" and "fault" in e.value for e in measured.events)
+    if struck and first.ended == FAULTS["kill"]:
+        yield f"its phase was killed where {cell.fault!r} struck, which kills nothing."
 
 
 def _counts(measured: Measurement) -> Iterator[str]:
@@ -183,7 +207,7 @@ def _counts(measured: Measurement) -> Iterator[str]:
 def _same_effects(arrived: Sequence[Event], effects: Sequence[Effect]) -> bool:
     return len(arrived) == len(effects) and all(
         event.value.get("effect_id") == effect.effect_id
-        and all(event.value.get(k, v) == v for k, v in to_builtins(effect).items())
+        and all(event.value.get(k, v) == v for k, v in as_map(effect).items())
         for event, effect in zip(arrived, effects, strict=True)
     )
 
@@ -318,7 +342,9 @@ def _forced(measured: Measurement) -> Iterator[str]:
         return
     new = forced.effects[len(first.effects) :]
     target = recomputed(measured.cell)["target"]
-    if any((e.operation_key, e.target) != (measured.approved.operation_key, target) for e in new):
+    asked = (target, OTHER) if measured.cell.runtime == WORKER else (target,)
+    key = measured.approved.operation_key
+    if any(e.operation_key != key or e.target not in asked for e in new):
         yield f"its forced call made an effect that it did not ask for, which was on {target!r}."
     if measured.cell.dedupe == RECEIVER_KEY:  # which key the call carried is the worker's to say
         if len(new) > (forced.error == NONE):
@@ -342,6 +368,7 @@ LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _sequence,
     _points,
     _standing,
+    _killed,
     _counts,
     _effects,
     _returns,

@@ -19,6 +19,8 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from rcr_probes.errors import EvidenceError, NotEvidence
+from rcr_probes.evidence import names
+from rcr_probes.evidence.names import MOST_BYTES, MOST_FILES, MOST_IN_ALL
 from rcr_probes.model import Json
 
 MANIFEST = "manifest.json"
@@ -34,6 +36,7 @@ RCR_20260831: Mapping[str, str] = {
     "fixtures/restart.json": "942fdf8425e0a01495eb54d3bbe06686767da6158552a94fecad433073314155",
 }
 _AGAIN = "Download the package again."
+_DO_NOT = "Do not trust this package."
 REPORT = "Report it to the publisher; nothing was imported."
 
 
@@ -86,14 +89,16 @@ def read_package(folder: str | os.PathLike[str]) -> Package:
         raise NotEvidence(f"There is no folder {place}.", "Name the folder of the package.")
     if not os.path.lexists(place / MANIFEST):
         raise NotEvidence(
-            f"{place} is no package: it has no {MANIFEST}.",
-            f"Name the folder that holds the package's {MANIFEST}; unpack an archive first.",
+            f"{place.resolve().name} is no package: it has no {MANIFEST}.",
+            f"Name the folder or the .zip that holds the package's {MANIFEST}.",
         )
     data = _bytes(place, MANIFEST)
     listed = _listed(data)
     for entry in listed:
         _refuse_outside(place, entry.path)
     there = [e for e in listed if os.path.lexists(place / e.path)]
+    if sum((place / e.path).lstat().st_size for e in there) > MOST_IN_ALL:
+        raise EvidenceError(MANIFEST, f"lists more than {MOST_IN_ALL} bytes.", _DO_NOT)
     _vouch(place, data)
     for entry in there:
         _verified(place, entry)
@@ -170,6 +175,8 @@ def _listed(data: bytes) -> tuple[Listed, ...]:
     listed = typed(manifest.get("files"), tuple[Listed, ...], MANIFEST)
     if not listed:
         raise EvidenceError(MANIFEST, "lists no file.", _AGAIN)
+    if len(listed) > MOST_FILES:
+        raise EvidenceError(MANIFEST, f"lists more than {MOST_FILES} files.", _DO_NOT)
     seen: set[str] = set()
     for entry in listed:
         if entry.path in seen:
@@ -177,23 +184,16 @@ def _listed(data: bytes) -> tuple[Listed, ...]:
         if not re.fullmatch("[0-9a-f]{64}", entry.sha256):
             raise EvidenceError(MANIFEST, f"gives no SHA-256 for {entry.path!r}.", _AGAIN)
         seen.add(entry.path)
+    if twice := names.clash(entry.path for entry in listed):
+        raise EvidenceError(MANIFEST, f"lists {twice[0]!r} and {twice[1]!r}, which clash.", _DO_NOT)
     return listed
 
 
 def _refuse_outside(folder: Path, path: str) -> None:
     """Refuse a path that leads, or on some system could lead, out of the package."""
+    if problem := names.wrong(path):
+        raise EvidenceError(MANIFEST, f"lists {path!r}, which {problem}.", _DO_NOT)
     parts = path.split("/")
-    if (
-        any(part in ("", ".", "..") for part in parts)
-        or "\\" in path
-        or re.match("[A-Za-z]:", path)
-        or not path.isprintable()
-    ):
-        raise EvidenceError(
-            MANIFEST,
-            f"lists {path!r}, which leaves the package, or on some systems could.",
-            "Do not trust this package.",
-        )
     for depth in range(1, len(parts) + 1):
         step = "/".join(parts[:depth])
         if (folder / step).is_symlink():
@@ -229,16 +229,16 @@ def _vouch(folder: Path, manifest: bytes) -> None:
 
 def _bytes(folder: Path, path: str) -> bytes:
     try:
-        if not stat.S_ISREG((folder / path).lstat().st_mode):
+        found = (folder / path).lstat()
+        if not stat.S_ISREG(found.st_mode):
             raise EvidenceError(path, "is no regular file.", _AGAIN)
+        if found.st_size > MOST_BYTES:
+            raise EvidenceError(path, f"has more than {MOST_BYTES} bytes.", _DO_NOT)
         return (folder / path).read_bytes()
     except OSError as error:
         raise EvidenceError(path, f"cannot be read ({error}).", _AGAIN) from error
 
 
 def _unlisted(folder: Path, listed: set[str]) -> list[str]:
-    found = []
-    for place, folders, files in os.walk(folder):
-        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
-        found += [Path(place, name).relative_to(folder).as_posix() for name in (*files, *links)]
-    return sorted(set(found) - listed - {MANIFEST})
+    files, links = names.walked(folder)
+    return sorted({*files, *links} - listed - {MANIFEST})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 
 from rcr_probes.model import NONE, Capture, Observation
@@ -94,6 +96,18 @@ def row(capture: Capture) -> Row:
 def rows(captures: Iterable[Capture]) -> list[Row]:
     """Every capture as a row, in order."""
     return [row(capture) for capture in captures]
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Rows as CSV: null is empty, and true and false are written as in JSON."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = (row.get(name) for name in columns)
+        writer.writerow(str(v).lower() if isinstance(v, bool) else v for v in values)
+    return text.getvalue()
 
 
 def _counts(observed: Observation | None, phase: str) -> Row:

@@ -1,23 +1,12 @@
-"""Seal a capture: the digest over its facts, and its one line of JSON."""
+"""Seal a capture: its digest, and its one line of JSON."""
 
 from __future__ import annotations
-
-import hashlib
 
 import msgspec
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.model import Capture, Circumstances, Judgement, Measurement, canonical_json
-
-
-def facts_sha256(measured: Measurement, judged: Judgement) -> str:
-    """SHA-256, in hex, over the canonical JSON of what was measured and what was derived.
-
-    Circumstances (processes, times, the start method) are no part of it, so that the same facts
-    have the same digest on every machine and in every run.
-    """
-    facts = {"measurement": msgspec.to_builtins(measured), "judgement": msgspec.to_builtins(judged)}
-    return hashlib.sha256(canonical_json(facts)).hexdigest()
+from rcr_probes.evidence.form import facts_sha256 as facts_sha256
+from rcr_probes.model import Capture, Circumstances, Judgement, Measurement
 
 
 def seal(measured: Measurement, judged: Judgement, circumstances: Circumstances) -> Capture:

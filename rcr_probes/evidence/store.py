@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import itertools
 import os
 import platform
@@ -18,31 +17,13 @@ import msgspec
 
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, UnknownName
 from rcr_probes.evidence import seal
+from rcr_probes.evidence.form import CAPTURES as CAPTURES
+from rcr_probes.evidence.form import ENVIRONMENT as ENVIRONMENT
+from rcr_probes.evidence.form import LISTED, SCHEMA, regular, sha256
+from rcr_probes.evidence.form import MANIFEST as MANIFEST
+from rcr_probes.evidence.form import PLAN as PLAN
+from rcr_probes.evidence.form import Manifest as Manifest
 from rcr_probes.model import Capture, Json, Plan
-
-SCHEMA = 1
-PLAN = "plan.json"
-CAPTURES = "captures.jsonl"
-ENVIRONMENT = "environment.json"
-MANIFEST = "manifest.json"
-LISTED = (CAPTURES, ENVIRONMENT, PLAN)  # by the manifest: all but itself
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What the folder holds: each file's SHA-256 in hex, and how many captures.
-
-    Attributes:
-        schema: version of the folder's format.
-        plan: the plan's name.
-        captures: how many captures the plan promised, and the folder holds.
-        files: file name → SHA-256 of its bytes.
-    """
-
-    schema: int
-    plan: str
-    captures: int
-    files: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +65,7 @@ class Evidence:
             yield from self.remembered
             return
         try:
-            with open(self.folder / CAPTURES, "rb") as file:
+            with open(_own(self.folder, CAPTURES), "rb") as file:
                 for number, line in enumerate(file, 1):
                     yield seal.decode(line, f"{CAPTURES}:{number}")
         except OSError as error:
@@ -152,12 +133,6 @@ def read_plan(folder: Path) -> Plan:
         EvidenceError: it cannot be read.
     """
     return _decoded(folder, PLAN, Plan)
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _versions(folder: Path) -> Mapping[str, str]:
@@ -328,7 +303,7 @@ def read_whole(folder: str | os.PathLike[str]) -> Evidence:
         NotEvidence, EvidenceError: as ``read``; or the captures were changed.
     """
     evidence = read(folder)
-    if sha256(evidence.folder / CAPTURES) != evidence.manifest.files.get(CAPTURES):
+    if sha256(_own(evidence.folder, CAPTURES)) != evidence.manifest.files.get(CAPTURES):
         raise EvidenceError(
             CAPTURES,
             "was changed after it was sealed.",
@@ -408,6 +383,22 @@ def _temporary(name: str) -> str:
     return f"{name}.new"
 
 
+def _own(folder: Path, name: str) -> Path:
+    """The path of a file that may be opened: a pipe would keep its reader waiting.
+
+    Raises:
+        EvidenceError: something is there that is no file of evidence.
+    """
+    path = folder / name
+    if os.path.lexists(path) and not regular(path):
+        raise EvidenceError(
+            name,
+            "is no regular file, or larger than any evidence.",
+            f"See what is wrong with: rcr check {folder}",
+        )
+    return path
+
+
 def _unreadable(name: str, error: Exception) -> EvidenceError:
     return EvidenceError(
         name, f"cannot be read ({error}).", "Restore the file, or run the plan again."
@@ -419,6 +410,6 @@ T = TypeVar("T")
 
 def _decoded(folder: Path, name: str, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode((folder / name).read_bytes(), type=kind)
+        return msgspec.json.decode(_own(folder, name).read_bytes(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
         raise _unreadable(name, error) from error

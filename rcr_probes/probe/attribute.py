@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from rcr_probes.evidence.received import OTHER
 from rcr_probes.receiver import Request
 
 Level = Literal["payload", "path", "count"]
 LEVELS: tuple[Level, ...] = get_args(Level)  # the finest first
-OTHER = "other"
 
 Print = tuple[str | None, ...]
 

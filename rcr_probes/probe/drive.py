@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,7 +66,8 @@ class Course:
         forced: that call.
         truth_ran: the process of the copy, and how long it ran in seconds.
         proven: for a kill at a system call, whether the log of calls proves it; else None.
-        output: the last lines of what the commands printed.
+        printed: the last lines of what the worker printed, and its setup before it.
+        recovery_printed: and of what its recovery printed.
     """
 
     cell: Cell
@@ -79,7 +80,8 @@ class Course:
     forced: Request
     truth_ran: tuple[int, float]
     proven: bool | None
-    output: str
+    printed: tuple[str, ...]
+    recovery_printed: tuple[str, ...]
 
 
 def drive(
@@ -112,7 +114,7 @@ def drive(
         before = receiver.record()
         struck = _forced(before, sample)
         if struck is None:
-            raise NothingSent(before, worker, run.tail())
+            raise NothingSent(before, worker, told(run.printed()))
         truth, forced, ran = _truth(receiver, place / "truth", struck)
         recovery = run.recovery()
         return Course(
@@ -126,8 +128,14 @@ def drive(
             forced,
             ran,
             proven,
-            run.tail(),
+            run.printed(),
+            run.printed(recovery=True),
         )
+
+
+def told(printed: Sequence[str]) -> str:
+    """What a command printed, as the end of a remedy; empty where it printed nothing."""
+    return "\n  It printed:" + "".join(f"\n    {line}" for line in printed) if printed else ""
 
 
 def changes(path: str, place: Path, commands: Commands) -> list[Target]:
@@ -183,7 +191,7 @@ def _ready(place: Path, commands: Commands) -> Iterator[_Runner]:
     folder.mkdir(parents=True)
     settings = replace(commands.settings, bound=commands.timeout / 2)
     with Receiver(str(place / "receiver"), settings) as receiver:
-        run = _Runner(commands, receiver, str(folder), str(place / "output.txt"))
+        run = _Runner(commands, receiver, str(folder), place)
         run.setup()
         yield run
 
@@ -191,22 +199,23 @@ def _ready(place: Path, commands: Commands) -> Iterator[_Runner]:
 class _Runner:
     """Runs the commands of one cell, in their environment."""
 
-    def __init__(self, commands: Commands, receiver: Receiver, folder: str, output: str) -> None:
+    def __init__(self, commands: Commands, receiver: Receiver, folder: str, place: Path) -> None:
         self.receiver = receiver
         self.folder = folder
         self._commands = commands
-        self._output = output
+        self._output = str(place / "output.txt")
+        self._recovery_output = str(place / "recovery.txt")
 
     def setup(self) -> None:
         if self._commands.setup is None:
             return
-        with self._start(self._commands.setup) as running:
+        with self._start(self._commands.setup, self._output) as running:
             ended = running.end(self._commands.timeout)
         if ended.status != "exit_0":
             raise RcrError(
                 f"The setup ended with {ended.status}: {self._commands.setup}",
                 "It runs before each strike, and must prepare the state in {folder} "
-                "(the environment variable RCR_FOLDER)." + self.tail(),
+                "(the environment variable RCR_FOLDER)." + told(self.printed()),
             )
 
     def worker(self, cell: Cell) -> Ended:
@@ -215,7 +224,7 @@ class _Runner:
         if fault is not None:
             self.receiver.arm(fault, strike.nth(cell))
         until = time.monotonic() + self._commands.timeout
-        with self._start(self._commands.worker) as running:
+        with self._start(self._commands.worker, self._output) as running:
             if fault in HOLDS:
                 self._kill_held(running, until)
             return running.end(until - time.monotonic())
@@ -232,18 +241,18 @@ class _Runner:
         return trace.run(words, self._environment(), self._output, timeout, below, target)
 
     def recovery(self) -> Ended:
-        with self._start(self._commands.recovery) as running:
+        with self._start(self._commands.recovery, self._recovery_output) as running:
             return running.end(self._commands.timeout)
 
-    def tail(self) -> str:
-        """The last lines that the commands printed, for a person; empty where they printed none."""
+    def printed(self, *, recovery: bool = False) -> tuple[str, ...]:
+        """The last lines that setup and worker printed, or the recovery, for a person."""
+        output = self._recovery_output if recovery else self._output
         try:
-            with open(self._output, encoding="utf-8", errors="replace") as file:
+            with open(output, encoding="utf-8", errors="replace") as file:
                 lines = file.read()[-4000:].strip().splitlines()[-_TAIL:]
         except OSError:
-            return ""
-        printable = ("".join(c if c.isprintable() else " " for c in line) for line in lines)
-        return "\n  It printed:" + "".join(f"\n    {line}" for line in printable) if lines else ""
+            return ()
+        return tuple("".join(c if c.isprintable() else " " for c in line) for line in lines)
 
     def _kill_held(self, running: Running, until: float) -> None:
         """Kill the worker while its request is held, then drop the request."""
@@ -256,8 +265,8 @@ class _Runner:
             running.kill()
             self.receiver.release(held, "drop")
 
-    def _start(self, command: Command) -> Running:
-        return Running(self._filled(command), self._environment(), self._output)
+    def _start(self, command: Command, output: str) -> Running:
+        return Running(self._filled(command), self._environment(), output)
 
     def _filled(self, command: Command) -> list[str]:
         return command.filled(self.receiver.address, self.folder)

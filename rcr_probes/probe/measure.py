@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rcr_probes import request
+from rcr_probes.evidence.received import OTHER
 from rcr_probes.model import (
     MEASURED,
     NONE,
@@ -24,7 +25,7 @@ from rcr_probes.model import (
     Says,
 )
 from rcr_probes.probe import strike
-from rcr_probes.probe.attribute import OTHER, Attribution
+from rcr_probes.probe.attribute import Attribution
 from rcr_probes.probe.drive import Course
 from rcr_probes.probe.process import Ended
 from rcr_probes.receiver import Record, Request
@@ -154,6 +155,7 @@ def _received(course: Course, seen: _Seen, verb: str) -> Iterator[Step]:
                         "kind": effect.kind,
                         "target": effect.target,
                         "key": seen.key(sent.key),
+                        "call": sent.nth,
                     },
                 )
             case "struck":

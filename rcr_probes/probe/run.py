@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,10 +69,26 @@ class Probed:
     Attributes:
         evidence: sealed.
         left_out: how many calls that change files were not struck, because there are too many.
+        failed: the first cell whose recovery failed, the control before all others; None where
+            none did. What it printed is no part of the evidence.
     """
 
     evidence: Evidence
     left_out: int
+    failed: Failed | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A recovery that ended with an exit status other than 0.
+
+    Attributes:
+        cell: its id.
+        printed: the last lines of what it printed.
+    """
+
+    cell: str
+    printed: tuple[str, ...]
 
 
 def probe(asked: Asked, into: Path, progress: Progress | None = None) -> Probed:
@@ -89,6 +106,7 @@ def probe(asked: Asked, into: Path, progress: Progress | None = None) -> Probed:
         ProbeError: the worker cannot be probed as it is run.
         RcrError: a command cannot be started, or the setup failed.
         PlanError: the folder holds something that is no evidence.
+        OSError: the folder cannot be made.
     """
     _refuse(asked, into)
     recovery = asked.recover or asked.worker
@@ -96,7 +114,7 @@ def probe(asked: Asked, into: Path, progress: Progress | None = None) -> Probed:
     linux.adopt_descendants()
     with scratch() as place:
         courses, left_out = _courses(asked, commands, place, progress or _silent)
-    return Probed(_sealed(courses, into), left_out)
+    return Probed(_sealed(courses, into), left_out, _failed(courses))
 
 
 def _refuse(asked: Asked, into: Path) -> None:
@@ -112,6 +130,11 @@ def _refuse(asked: Asked, into: Path) -> None:
         raise PlanError(f"{into} is not empty and holds no plan.", "Name another with --into.")
     if (into / store.PLAN).exists() and store.read_plan(into).name != _PLAN:
         raise PlanError(f"{into} holds another plan.", "Name another folder with --into.")
+    place = into.absolute().parent
+    while not place.exists():
+        place = place.parent
+    with tempfile.TemporaryFile(dir=place):  # better now than when everything has run
+        pass
 
 
 def _courses(
@@ -162,7 +185,7 @@ def _sent(course: Course) -> list[Request]:
 
 def _check_first(control: Course) -> None:
     """Refuse a worker that does not do its job where nothing strikes."""
-    status, said = control.worker.status, control.output
+    status, said = control.worker.status, drive.told(control.printed)
     if status == "deadline":
         raise ProbeError(
             f"The worker did not end within {control.worker.seconds:.0f} s, though nothing struck.",
@@ -191,7 +214,7 @@ def _check_second(first: Course, second: Course) -> None:
             "In a second run from fresh state the worker sent nothing: it remembers the first one "
             "outside the fresh folder.",
             "Have it keep all its state in {folder} (the environment variable RCR_FOLDER), or "
-            "reset it with --setup." + second.output,
+            "reset it with --setup." + drive.told(second.printed),
         )
     made = [len(course.after_fault.effects) for course in (first, second)]
     if came[0] != came[1] or made[0] != made[1]:
@@ -223,6 +246,13 @@ def _told(courses: list[Course]) -> Attribution:
         [by_id[effect.request] for effect in first.after_fault.effects],
         [_sent(course)[: strike.nth(course.cell)] for course in others],
     )
+
+
+def _failed(courses: list[Course]) -> Failed | None:
+    for course in courses:
+        if course.recovery.code:
+            return Failed(course.cell.id, course.recovery_printed)
+    return None
 
 
 def _silent(done: int, of: int) -> None:

@@ -11,6 +11,7 @@ from rcr_probes.receiver import Fault
 # while the worker is killed, and then drops it.
 AT_REQUEST: Mapping[tuple[str, str], Fault] = {
     ("before_action", "kill"): "hold_before",
+    ("before_action", "error_before_effect"): "error_before_effect",
     ("after_action", "kill"): "hold_after",
     ("after_action", "response_lost"): "response_lost",
     ("after_action", "error_after_effect"): "error_after_effect",

@@ -16,9 +16,10 @@ Keys = Literal["honoured", "ignored"]
 # Their requests make no effect unless the settings say so: the safe ones of RFC 9110 §9.2.1.
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
-# The first three strike before the request is handled, the others after.
+# The first four strike before the request is handled, the others after.
 Fault = Literal[
     "reset_before",
+    "error_before_effect",
     "hold_before",
     "delayed_effect",
     "hold_after",
@@ -41,7 +42,7 @@ Outcome = Literal[
     "refused",  # 4xx or 5xx: no HTTP that can be handled, or a key that cannot be read
     "incomplete",  # its sender left before the request was whole
     "reset",  # struck by reset_before
-    "dropped",  # held before it was handled, then dropped
+    "dropped",  # held before it was handled, then dropped; or struck by error_before_effect
     "abandoned",  # the receiver ended before it was handled
 ]
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # of a field's name: RFC 9110 §5.6.2

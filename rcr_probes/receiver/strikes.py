@@ -14,6 +14,7 @@ from rcr_probes.receiver.records import Held, Outcome, ReceiverError, Release
 from rcr_probes.receiver.store import Store
 from rcr_probes.receiver.wire import Connection
 
+_UNAVAILABLE = problem(503, "Service Unavailable", "A strike: nothing was done.")
 _FAILED = problem(500, "Internal Server Error", "A strike: this answer is no word on the effect.")
 
 
@@ -92,6 +93,8 @@ class Strikes:
         request, fault = arrival.request, arrival.fault
         if fault == "reset_before":
             return self._reset(connection, request)
+        if fault == "error_before_effect":
+            return self._turn_away(connection, request, keep)
         if fault == "delayed_effect":
             return self._delay(connection, request)
         if fault == "hold_before" and not self._held(connection, arrival, "dropped"):
@@ -116,6 +119,11 @@ class Strikes:
         self._store.end(request, answered=False, outcome="reset")
         connection.reset()
         return False
+
+    def _turn_away(self, connection: Connection, request: int, keep: bool) -> bool:
+        self._store.strike(request)
+        self._store.end(request, answered=True, outcome="dropped")  # its key is free for a retry
+        return connection.send(_UNAVAILABLE, keep) and keep
 
     def _delay(self, connection: Connection, request: int) -> bool:
         self._store.strike(request)

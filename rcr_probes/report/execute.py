@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import rcr_probes
-from rcr_probes.errors import PlanError, RcrError, UnknownName
-from rcr_probes.report.parameters import Value, checked, defaults
+from rcr_probes.errors import NotEvidence, PlanError, RcrError, UnknownName
+from rcr_probes.report.parameters import PATHS, Value, checked, defaults
 
 NOTEBOOKS = Path(rcr_probes.__file__).parents[1] / "notebooks"
 TAG = "parameters"
@@ -29,7 +29,8 @@ def run_notebooks(
     Args:
         into: the folder; it is made where there is none.
         parameters: name → value; a text is read as YAML, as in ``[none, operation_key]``, and may
-            be a list of names with commas between them.
+            be a list of names with commas between them. A path is taken as it is, from the current
+            directory.
         only: names of notebooks, such as ``03_p3_causal_chain``; all when None.
 
     Returns:
@@ -38,18 +39,14 @@ def run_notebooks(
     Raises:
         UnknownName: a parameter, a value of one, or a notebook that nothing knows.
         PlanError: a value of the wrong type, or the notebooks' own folder with parameters.
+        NotEvidence: a path at which there is nothing.
         RcrError: there are no notebooks here, what runs them is not installed, or a cell failed.
         OSError: the folder cannot be written.
     """
     _installed()
     sources = _sources(only)
-    given = {name: _read(name, value) for name, value in (parameters or {}).items()}
     takes = {source: _takes(source) for source in sources}
-    known = dict.fromkeys(name for names in takes.values() for name in names)
-    for name in given:
-        if name not in known:
-            raise UnknownName("parameter", name, known)
-    chosen = {name: checked(name, value) for name, value in given.items()}
+    chosen = _chosen(parameters or {}, [name for names in takes.values() for name in names])
     folder = Path(into)
     if chosen and folder.resolve() == NOTEBOOKS.resolve():
         raise PlanError(
@@ -61,6 +58,31 @@ def run_notebooks(
         _execute(source, folder / source.name, {n: v for n, v in chosen.items() if n in names})
         for source, names in takes.items()
     ]
+
+
+def executed(name: str, parameters: Mapping[str, object] | None = None) -> Any:
+    """Execute one notebook and return it with its outputs; nothing is written.
+
+    Args:
+        name: of the notebook, such as ``00_evidence_guide``.
+        parameters: as for ``run_notebooks``.
+
+    Raises:
+        As ``run_notebooks``.
+    """
+    _installed()
+    [source] = _sources([name])
+    return _executed(source, _chosen(parameters or {}, _takes(source)))
+
+
+def _chosen(parameters: Mapping[str, object], known: Iterable[str]) -> dict[str, Value]:
+    """The parameters as a notebook takes them, checked."""
+    given = {name: _read(name, value) for name, value in parameters.items()}
+    names = dict.fromkeys(known)
+    for name in given:
+        if name not in names:
+            raise UnknownName("parameter", name, names)
+    return {name: _found(name, checked(name, value)) for name, value in given.items()}
 
 
 def _installed() -> None:
@@ -93,8 +115,8 @@ def _sources(only: Iterable[str] | None) -> list[Path]:
 
 
 def _read(name: str, value: object) -> object:
-    """A text as the YAML that it is."""
-    if not isinstance(value, str):
+    """A text as the YAML that it is, but for a path."""
+    if not isinstance(value, str) or name in PATHS:
         return value
     import yaml  # papermill needs it, and reads its own parameters with it
 
@@ -105,6 +127,16 @@ def _read(name: str, value: object) -> object:
             f"{name} = {value} is no YAML ({' '.join(str(error).split())}).",
             "Write one name, or names with commas between them.",
         ) from error
+
+
+def _found(name: str, value: Value) -> Value:
+    """The value; a path as it is seen from the folder in which notebooks run."""
+    if name not in PATHS:
+        return value
+    place = os.path.abspath(str(value))
+    if not os.path.lexists(place):
+        raise NotEvidence(f"{name} = {value}: there is nothing.", "Name a folder that is there.")
+    return place
 
 
 def _takes(source: Path) -> dict[str, Value]:
@@ -121,8 +153,18 @@ def _takes(source: Path) -> dict[str, Value]:
 
 
 def _execute(source: Path, target: Path, parameters: Mapping[str, Value]) -> Path:
-    """Execute one notebook in a kernel of its own; what fails writes nothing."""
+    """Execute one notebook and write it; what fails writes nothing."""
     import nbformat
+
+    made = _executed(source, parameters)
+    partial = target.with_name(target.name + ".new")
+    nbformat.write(made, partial)  # type: ignore[no-untyped-call]
+    os.replace(partial, target)
+    return target
+
+
+def _executed(source: Path, parameters: Mapping[str, Value]) -> Any:
+    """Execute one notebook in a kernel of its own."""
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
     from nbclient.exceptions import DeadKernelError
@@ -143,7 +185,7 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, Value]) -> Pat
     except PapermillExecutionError as failed:
         raise RcrError(
             f"{source.name}, cell {failed.exec_count}: {failed.ename}: {failed.evalue}",
-            f"Nothing was written to {target}.",
+            "Nothing was written.",
         ) from None
     except (DeadKernelError, NoSuchKernel) as error:
         raise RcrError(
@@ -151,10 +193,7 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, Value]) -> Pat
             "Install the notebooks' extra: pip install 'rcr-probes[notebooks]'",
         ) from None
     _settle(made, parameters)
-    partial = target.with_name(target.name + ".new")
-    nbformat.write(made, partial)  # type: ignore[no-untyped-call]
-    os.replace(partial, target)
-    return target
+    return made
 
 
 def _settle(notebook: Any, parameters: Mapping[str, Value]) -> None:

@@ -6,7 +6,17 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from rcr_probes.errors import RcrError, UnknownName
-from rcr_probes.model import NONE, WORKER, Capture, Decision, Effect, Event, Facts, Observation
+from rcr_probes.model import (
+    NONE,
+    WORKER,
+    Capture,
+    Decision,
+    Effect,
+    Event,
+    Facts,
+    Measurement,
+    Observation,
+)
 from rcr_probes.report.texts import table, text
 
 
@@ -32,7 +42,7 @@ def matching(given: str, cells: Iterable[str]) -> str:
 def explain(capture: Capture, lang: str = "en") -> list[str]:
     """Everything about one cell: its events in order, its facts, and why this verdict."""
     measured = capture.measurement
-    said = text(
+    source = text(
         "explain.source",
         lang,
         source=measured.source,
@@ -41,19 +51,31 @@ def explain(capture: Capture, lang: str = "en") -> list[str]:
     )
     lines = [
         capture.cell.id,
-        f"  {said}",
+        f"  {source}",
         *_section("events", _events(capture, lang), lang),
-        *_section("known", _known(capture, lang), lang),
-        *_section("allowed", _decision(capture.judgement.decision, lang), lang),
-        *_section("truth", _truth(capture, lang), lang),
-        *_section("verdict", _verdict(capture, lang), lang),
     ]
+    for name, said in derived(capture, lang).items():
+        lines += _section(name, said, lang)
     return [printable(line) for line in lines]
+
+
+def derived(capture: Capture, lang: str = "en") -> dict[str, list[str]]:
+    """What follows from the course of a cell: the name of each heading, and its lines.
+
+    Returns:
+        ``known``, ``allowed``, ``truth`` and ``verdict``; lines are empty where there is nothing.
+    """
+    return {
+        "known": list(_known(capture, lang)),
+        "allowed": ruled(capture.judgement.decision, lang),
+        "truth": list(_truth(capture, lang)),
+        "verdict": list(_verdict(capture, lang)),
+    }
 
 
 def decided(facts: Facts, decision: Decision, lang: str = "en") -> list[str]:
     """One decision and its reasons."""
-    return [*_facts(facts, lang), "", *_decision(decision, lang)]
+    return [*_facts(facts, lang), "", *ruled(decision, lang)]
 
 
 def printable(line: str) -> str:
@@ -70,28 +92,40 @@ def _section(name: str, lines: Iterable[str], lang: str) -> Iterator[str]:
 
 def _events(capture: Capture, lang: str) -> Iterator[str]:
     """The events with the observations where they cut them."""
-    measured = capture.measurement
-    cuts = list(measured.observations)
-    if not measured.events:
+    if not capture.measurement.events:
         yield text("explain.no_events", lang)
+    for one in course(capture.measurement):
+        if isinstance(one, Event):
+            yield _event(one, lang)
+        else:
+            yield from _observed(one, lang)
+
+
+def course(measured: Measurement) -> Iterator[Event | Observation]:
+    """The events in order, and each observation where it cuts them."""
+    cuts = list(measured.observations)
     for number, event in enumerate(measured.events):
         while cuts and cuts[0].events <= number:
-            yield from _observed(cuts.pop(0), lang)
-        yield _event(event, lang)
-    for observed in cuts:
-        yield from _observed(observed, lang)
+            yield cuts.pop(0)
+        yield event
+    yield from cuts
 
 
 def _event(event: Event, lang: str) -> str:
+    phase, lane, said = happened(event, lang)
+    return f"{event.seq:>3}  {_padded(phase, 11)}  {_padded(lane, 6)}  {said}"
+
+
+def happened(event: Event, lang: str) -> tuple[str, str, str]:
+    """One event in words: its phase, its lane, and what happened."""
     phase = event.phase
     if phase in ("fault", "recover"):
         phase = text(f"explain.{phase}", lang)
-    lane = text(f"explain.lane_{event.lane}", lang)
-    return f"{event.seq:>3}  {_padded(phase, 11)}  {_padded(lane, 6)}  {_happened(event, lang)}"
+    return phase, text(f"explain.lane_{event.lane}", lang), _value_of(event, lang)
 
 
-def _happened(event: Event, lang: str) -> str:
-    """One event's value in words; one of another shape is shown as it is."""
+def _value_of(event: Event, lang: str) -> str:
+    """An event's value in words; one of another shape is shown as it is."""
     value = {name: _value(given, lang) for name, given in event.value.items()}
     stage = f"  [{value.pop('stage')}]" if "stage" in value else ""  # of published events
     match event.lane, sorted(value):
@@ -119,10 +153,17 @@ def _happened(event: Event, lang: str) -> str:
 
 
 def _observed(observed: Observation, lang: str) -> Iterator[str]:
+    heading, *lines = seen(observed, lang)
+    yield f"──── {heading}"
+    yield from (f"     {line}" for line in lines)
+
+
+def seen(observed: Observation, lang: str) -> list[str]:
+    """An observation in words: after what, what was seen, and a line for each damage."""
     name = "never" if observed.after == "recover" and observed.ended is None else observed.after
     if observed.settled is None:  # published by others: how its phases ended is not known
         name = observed.after
-    seen = text(
+    said = text(
         "explain.seen",
         lang,
         state=observed.recorded.status,
@@ -130,10 +171,8 @@ def _observed(observed: Observation, lang: str) -> Iterator[str]:
         calls=_value(observed.calls, lang),
         error=_error(observed, lang),
     )
-    yield f"──── {text(f'explain.observed_{name}', lang)}"
-    yield f"     {seen}"
-    for damage in observed.damage:
-        yield f"     {text('explain.damage', lang, damage=damage)}"
+    damage = [text("explain.damage", lang, damage=damage) for damage in observed.damage]
+    return [text(f"explain.observed_{name}", lang), said, *damage]
 
 
 def _error(observed: Observation, lang: str) -> str:
@@ -166,12 +205,13 @@ def _named(name: str, value: str, lang: str) -> str:
     return f"{_padded(text(f'explain.{name}', lang), 11)}  {value}"
 
 
-def _decision(decision: Decision | None, lang: str) -> Iterator[str]:
+def ruled(decision: Decision | None, lang: str = "en") -> list[str]:
+    """A decision in words, and a line for each of its reasons; empty where there is none."""
     if decision is None:
-        return
+        return []
     way = f"_{decision.way}" if decision.way else ""
-    yield text(f"explain.{decision.eligibility}{way}", lang)
-    yield from _reasons(decision.reasons, lang)
+    said = text(f"explain.{decision.eligibility}{way}", lang)
+    return [said, *_reasons(decision.reasons, lang)]
 
 
 def _truth(capture: Capture, lang: str) -> Iterator[str]:

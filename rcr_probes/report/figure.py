@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import matplotlib
 import matplotlib.style
 from matplotlib import font_manager
 from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ _STYLE: Mapping[str, Any] = {
     "font.size": 8.5,
     "text.color": INK,
     "svg.hashsalt": "rcr-probes",  # else ids inside the SVG are random
-    "svg.fonttype": "path",  # a reader needs no font
+    "text.parse_math": False,  # a captured dollar sign is one
 }
 
 
@@ -79,8 +80,14 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     Path(path).write_bytes(rendered(figure, place.suffix))
 
 
-def rendered(figure: Figure, suffix: str) -> bytes:
+def rendered(figure: Figure, suffix: str, *, letters: bool = False) -> bytes:
     """The bytes of the figure as a ``.svg`` or ``.png`` file.
+
+    Args:
+        figure: as it was made here.
+        suffix: of the format.
+        letters: keep letters as text in an SVG, for a page that brings the font. What the font
+            lacks, the page's reader may have.
 
     Raises:
         UnknownName: the suffix is neither.
@@ -91,7 +98,8 @@ def rendered(figure: Figure, suffix: str) -> bytes:
     # What would differ from day to day, or between patch releases that draw the same.
     metadata = {"Date": None, "Creator": None} if suffix == ".svg" else {"Software": None}
     buffer = io.BytesIO()
-    with style(), _glyphs():
+    kept: Any = {"svg.fonttype": "none" if letters else "path"}
+    with style(), matplotlib.rc_context(kept), _glyphs("ignore" if letters else "error"):
         figure.savefig(buffer, format=suffix[1:], dpi=_DPI, metadata=metadata)
     return buffer.getvalue()
 
@@ -139,10 +147,10 @@ def style() -> Iterator[None]:
 
 
 @contextmanager
-def _glyphs() -> Iterator[None]:
+def _glyphs(lacking: Literal["error", "ignore"]) -> Iterator[None]:
     """A character that the font lacks is an error, never a box."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="Glyph .* missing from font")
+        warnings.filterwarnings(lacking, message="Glyph .* missing from font")
         try:
             yield
         except UserWarning as missing:

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import DEDUPES, NONE, VERDICTS
 from rcr_probes.report.figure import style
-from rcr_probes.report.panel import FAINT, INK
+from rcr_probes.report.panel import FAINT, INK, label
 from rcr_probes.report.repeats import UNSTABLE, Repeated, columns, configuration, repeated
 from rcr_probes.report.texts import text
 
@@ -98,9 +98,9 @@ def _rows(axes: Axes, groups: Mapping[str, Sequence[str]]) -> dict[tuple[str, st
     """Where each row stands, with its labels: the configuration once, each recovery beside it."""
     places, y = {}, 0.0
     for name, policies in groups.items():
-        axes.text(-3.6, y + 0.5, name, ha="right", va="center", size=8.5, color=INK)
+        axes.text(-3.6, y + 0.5, label(name), ha="right", va="center", size=8.5, color=INK)
         for policy in policies:
-            axes.text(-0.3, y + 0.5, policy, ha="right", va="center", size=7.5, color=FAINT)
+            axes.text(-0.3, y + 0.5, label(policy), ha="right", va="center", size=7.5, color=FAINT)
             places[name, policy] = y
             y += 1
         y += _GAP
@@ -115,7 +115,7 @@ def _columns(
     for number, (point, fault) in enumerate(faults):
         x = number * (len(DEDUPES) + _GAP)
         across[point, fault] = x
-        said = text("matrix.control", lang) if fault == NONE else f"{fault}\n{point}"
+        said = text("matrix.control", lang) if fault == NONE else label(f"{fault}\n{point}")
         axes.text(x + len(DEDUPES) / 2, -0.25, said, ha="left", va="bottom", size=7.5, rotation=35)
     return across
 

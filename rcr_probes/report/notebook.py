@@ -109,9 +109,16 @@ def real_runtimes(which: str) -> Evidence:
         return replace(evidence, remembered=tuple(evidence.captures()))
 
 
-def say(key: str, lang: str, evidence: Evidence | None = None) -> None:
-    """Display a text of the section ``prose``, its numbers filled in from the evidence."""
-    _markdown(text(f"prose.{key}", lang, **(facts(evidence) if evidence else {})))
+def say(key: str, lang: str, evidence: Evidence | None = None, **values: object) -> None:
+    """Display a text of the section ``prose``, filled in from the evidence and with what is given.
+
+    Args:
+        key: of the text.
+        lang: ``en`` or ``zh``.
+        evidence: whose numbers it says.
+        values: what else stands in its places.
+    """
+    _markdown(text(f"prose.{key}", lang, **(facts(evidence) if evidence else {}), **values))
 
 
 def facts(evidence: Evidence) -> dict[str, object]:
@@ -139,10 +146,13 @@ def facts(evidence: Evidence) -> dict[str, object]:
     }
     found: dict[str, object] = {name: int(which.sum()) for name, which in counted.items()}
     found["start"] = ", ".join(frame["start"].dropna().unique())
-    found["versions"] = ", ".join(f"{name} {given}" for name, given in evidence.versions.items())
+    ours = store.environment()["packages"]
+    theirs = {name: given for name, given in evidence.versions.items() if name not in ours}
+    found["versions"] = ", ".join(f"{name} {given}" for name, given in theirs.items())
     found["runtimes"] = frame["runtime"].nunique()
     taken = repeated(evidence.captures())
     found["together"] = len(taken)
+    found["repeats"] = ", ".join(str(n) for n in sorted({len(one.rows) for one in taken}))
     for result in (*VERDICTS, UNSTABLE):
         found[f"all_{result}"] = sum(one.result == result for one in taken)
     for p3 in frame[frame["cell"] == "/".join(tables.P3)].to_dict("records"):
@@ -150,13 +160,11 @@ def facts(evidence: Evidence) -> dict[str, object]:
     return found
 
 
-def show(
-    table: Callable[..., pd.DataFrame], evidence: Evidence, *args: Any, **options: Any
-) -> None:
-    """Display what a function of ``tables`` makes of the evidence; where it is empty, say so.
+def show(table: Callable[..., pd.DataFrame], evidence: object, *args: Any, **options: Any) -> None:
+    """Display what a function makes of the evidence; where it is empty, say so.
 
     Args:
-        table: the function.
+        table: the function: of ``tables``, ``timeline`` or ``reviewed``.
         evidence: what it reads.
         args: the language, where the function takes one.
         options: what else it takes.
@@ -203,7 +211,16 @@ def beside_published(evidence: Evidence, lang: str) -> None:
     """Display the published figures, and how what was measured here compares with them."""
     published = store.read(PUBLISHED)
     show(tables.restart, published, lang)
-    found = compare(evidence, published)
+    _compared("restart_compared", evidence, published, lang)
+
+
+def beside_ours(published: Evidence, lang: str) -> None:
+    """Say how what others published compares with the committed evidence of the article's plan."""
+    _compared("review_compared", store.read(EVIDENCE / "article"), published, lang)
+
+
+def _compared(key: str, ours: Evidence, theirs: Evidence, lang: str) -> None:
+    found = compare(ours, theirs)
     absent = [one for one in found.not_given if one.side == "theirs" and one.pairs == found.pairs]
     values = {
         "pairs": found.pairs,
@@ -211,7 +228,7 @@ def beside_published(evidence: Evidence, lang: str) -> None:
         "differences": len(found.differences),
         "absent": ", ".join(f"`{one.column}`" for one in absent) or NONE,
     }
-    _markdown(text("prose.restart_compared", lang, **values))
+    say(key, lang, None, **values)
     for one in found.differences:
         _markdown(f"- `{one.ours}` `{one.column}`: {one.our_value} ≠ {one.their_value}")
 

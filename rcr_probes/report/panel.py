@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from rcr_probes.model import NONE, Capture, Event, Json
+from rcr_probes.report.explain import printable
 from rcr_probes.report.texts import text
 
 # Top to bottom. A fault is drawn in the lane whose append it breaks. Points are not drawn: they say
@@ -34,6 +35,7 @@ _STRIKE: Mapping[str, Any] = {"marker": "X", "mfc": _STRIKING, "mec": "white"}
 # In places of events: between two phases; after the last event, whose label needs the room; and the
 # width of a phase whose name must fit.
 _GAP, _TAIL, _NARROWEST = 1.5, 1.8, 5.4
+_LONGEST = 80  # letters of a label; a longer one is cut, and stands whole in the tables
 
 
 class Panel:
@@ -244,7 +246,7 @@ class Panel:
         self._axes.plot([x], [y], ls="", zorder=4, gid=self._gid(event), **style)
 
     def _write(self, x: float, y: float, said: str, **style: Any) -> None:
-        self._axes.text(x, y, said, zorder=5, **{"va": "center", **style})
+        self._axes.text(x, y, label(said), zorder=5, **{"va": "center", **style})
 
     def _add(self, patch: Patch) -> None:
         self._axes.add_patch(patch)
@@ -265,6 +267,12 @@ def _spans(
     """Each state, and where it ends: at the next one, or with the panel."""
     ends = [*(at[e.seq] for e in states[1:]), end]
     yield from zip(states, ends, strict=True)
+
+
+def label(said: str) -> str:
+    """What is written into a figure: in lines of bounded length, and nothing that steers text."""
+    lines = (printable(line) for line in said.split("\n"))
+    return "\n".join(line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…" for line in lines)
 
 
 def legend(lang: str) -> list[Artist]:

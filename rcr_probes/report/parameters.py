@@ -11,15 +11,18 @@ from rcr_probes.report.texts import LANGS
 
 Value = str | list[str]
 
-# Parameter → the values that it takes. A notebook has those of them that it uses.
+# Parameter → the values that it takes; a path is any. A notebook has those of them that it uses.
 PARAMETERS: Mapping[str, Sequence[str]] = {
     "points": (NONE, *POINTS),
     "dedupe": DEDUPES,
     "digests": DIGESTS,
     "start": STARTS,
     "runtimes": ("committed", "installed"),
+    "package": (),
+    "evidence": (),
     "lang": LANGS,
 }
+PATHS = ("package", "evidence")
 _LISTS = ("points", "dedupe", "digests")
 
 
@@ -32,6 +35,8 @@ def checked(name: str, value: object) -> Value:
     """
     if name not in PARAMETERS:
         raise UnknownName("parameter", name, PARAMETERS)
+    if name in PATHS:
+        return _path(name, value)
     known = PARAMETERS[name]
     taken = _names(value) if name in _LISTS else value
     values = taken if name in _LISTS else [value]
@@ -45,6 +50,14 @@ def checked(name: str, value: object) -> Value:
         if one not in known:
             raise UnknownName(f"value of {name}", one, known)
     return values if name in _LISTS else values[0]
+
+
+def _path(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise PlanError(
+            f"{name} = {value!r} is of the wrong type.", f"It takes a path: {name} = ../a-folder"
+        )
+    return value
 
 
 def _names(value: object) -> object:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import BASELINE, WORKER, Capture
-from rcr_probes.report.sentences import said, sentence, struck
+from rcr_probes.model import BASELINE, NONE, WORKER, Capture
+from rcr_probes.report.sentences import AT_CALL, STRUCK, said, sentence, struck
 from rcr_probes.report.terminal import Drawn
 from rcr_probes.report.texts import text
 
@@ -27,14 +27,15 @@ def is_probe(evidence: Evidence) -> bool:
 def drawn(evidence: Evidence, lang: str) -> Drawn:
     """The table: what each strike measured. The second control is left out where it is alike."""
     columns = {text(f"probe.column.{name}", lang): name in _NUMBERS for name in _COLUMNS}
-    rows = [_row(capture, lang) for capture in shown(evidence)]
+    several = _several(evidence)
+    rows = [_row(capture, lang, several) for capture in shown(evidence)]
     return Drawn(text("probe.title", lang), columns, rows)
 
 
 def sentences(evidence: Evidence, lang: str) -> list[str]:
     """One sentence for each strike, and how effects were told apart."""
-    captures = shown(evidence)
-    found = [said(sentence(capture), lang) for capture in captures]
+    captures, several = shown(evidence), _several(evidence)
+    found = [said(sentence(one), lang, _strike(one, lang, several)) for one in captures]
     return [*dict.fromkeys(found), "", text(f"probe.told.{_level(captures)}", lang)]
 
 
@@ -54,8 +55,25 @@ def exit_code(evidence: Evidence) -> int:
     return 3 if "unknown" in verdicts else 0
 
 
-def advice(evidence: Evidence, left_out: int, lang: str) -> Iterator[str]:
-    """What else a person should know, and what to type to see why."""
+def advice(
+    evidence: Evidence, left_out: int, failed: tuple[str, Sequence[str]] | None, lang: str
+) -> Iterator[str]:
+    """What else a person should know, and what to type to see why.
+
+    Args:
+        evidence: of the probe.
+        left_out: how many calls that change files were not struck.
+        failed: the first cell whose recovery failed, and the last lines that this printed.
+        lang: of the answer.
+    """
+    if failed is not None:
+        cell, printed = failed
+        capture = evidence.capture(cell)
+        state = capture.measurement.observations[1].recorded.status
+        found = "printed" if printed else "printed_nothing"
+        named = _strike(capture, lang, _several(evidence))
+        yield text(f"probe.{found}", lang, struck=named, state=state)
+        yield from (f"    {line}" for line in printed)
     if left_out:
         yield text("probe.left_out", lang, calls=left_out)
     worst = _worst(shown(evidence))
@@ -86,14 +104,14 @@ def _worst(captures: Sequence[Capture]) -> Capture:
     return min(captures, key=lambda c: (*order, ranks[c.cell.id]).index(ranks[c.cell.id]))
 
 
-def _row(capture: Capture, lang: str) -> list[str]:
+def _row(capture: Capture, lang: str, several: bool = False) -> list[str]:
     measured, verdict = capture.measurement, capture.judgement.verdict
     first, last = measured.observations
     calls = [event.value for event in measured.events if event.lane == "call"]
     keys = {call["key"] for call in calls} - {None}
     effects = [len(observed.effects or ()) for observed in (first, last)]
     return [
-        _strike(capture, lang),
+        _strike(capture, lang, several),
         str(len(calls)),
         str(len(keys)),
         f"{effects[0]} → {effects[1]}",
@@ -103,12 +121,21 @@ def _row(capture: Capture, lang: str) -> list[str]:
     ]
 
 
-def _strike(capture: Capture, lang: str) -> str:
-    name = struck(sentence(capture), lang)
+def _several(evidence: Evidence) -> bool:
+    """Whether other requests than the first were struck, so that each strike must say at which."""
+    return any(cell.variant not in (None, BASELINE) for cell in evidence.plan.cells)
+
+
+def _strike(capture: Capture, lang: str, several: bool) -> str:
+    """How a strike is called, with its request where that is not the first, or one of several."""
+    found = sentence(capture)
+    name = struck(found, lang)
     variant = capture.cell.variant or BASELINE
-    if variant == BASELINE:
+    first = variant == BASELINE
+    if first and (not several or found.struck in (STRUCK[NONE, NONE], AT_CALL)):
         return name
-    return text("probe.request", lang, struck=name, nth=variant.rpartition("_")[2])
+    nth = "1" if first else variant.rpartition("_")[2]
+    return text("probe.request", lang, struck=name, nth=nth)
 
 
 def _level(captures: Sequence[Capture]) -> str:

@@ -20,6 +20,7 @@ _CIRCUMSTANCES = ("cell", "repeat", "start")
 # A cell among the others of its plan: runtime, variant, point, fault, dedupe, policy.
 Key = tuple[str, str | None, str, str, str, str | None]
 _ADAPTER = "rcr_probes.runtimes."
+_GAP = ("runtime", "policy", "state_after_fault", "effects", "verdict", "eligibility")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,29 @@ def table(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     others = {one.key: one for one in found}
     rows = [_row(one, others, lang) for one in found]
     return pd.DataFrame(rows).rename(columns=lambda name: text(f"column.{name}", lang))
+
+
+def gap(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+    """The article's question, asked of each runtime: killed between the effect and its record.
+
+    Of each runtime the configuration that comes first, with an executor that acts on every call.
+
+    Returns:
+        Columns configuration, policy, state after the fault, effects after the fault and after
+        recovery, the verdict, what the evidence allowed; a row for each recovery.
+    """
+    first: dict[str, str | None] = {}
+    rows = []
+    for one in repeated(evidence.captures()):
+        cell = one.cell
+        chosen = first.setdefault(cell.runtime, cell.variant)
+        struck = (cell.point, cell.fault, cell.dedupe) == ("after_action", "kill", NONE)
+        if struck and cell.variant == chosen:
+            row = _row(one, {}, lang)
+            row["state_after_fault"] = one.each("state_after_fault")
+            rows.append({name: row[name] for name in _GAP})
+    frame = pd.DataFrame(rows, columns=list(_GAP))
+    return frame.rename(columns=lambda name: text(f"column.{name}", lang))
 
 
 def _row(one: Repeated, others: Mapping[Key, Repeated], lang: str) -> Row:

@@ -12,6 +12,7 @@ from rcr_probes.report.texts import text
 STRUCK: Mapping[tuple[str, str], str] = {
     (NONE, NONE): "none",
     ("before_action", "kill"): "killed_before",
+    ("before_action", "error_before_effect"): "error_before_effect",
     ("after_action", "kill"): "killed_after",
     ("after_action", "response_lost"): "response_lost",
     ("after_action", "error_after_effect"): "error_after_effect",
@@ -25,6 +26,7 @@ SAYS = (
     "recovery_still_running",
     "left_running",
     "not_struck",
+    "struck_below",
     "ended_by_signal",
     "not_known",
     "partial_open",
@@ -40,10 +42,14 @@ SAYS = (
     "refused_otherwise",
     "replayed",
     "completed",
+    "counted",
     "left_alone",
 )
 MORE = ("no_timeout", "open_end", "asked")  # what may be added
-_GOOD = ("refused_mismatch", "refused_otherwise", "replayed", "completed", "left_alone")
+_GOOD = (
+    "refused_mismatch", "refused_otherwise", "replayed", "completed", "counted", "left_alone",
+)  # fmt: skip
+_STABLE = "payload"  # labels of requests that are the same in every run, and so are told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ def sentence(capture: Capture) -> Sentence:
     measured, cell = capture.measurement, capture.cell
     first, last = measured.observations
     who, says = _says(capture)
+    effects = last.effects or ()
     done = measured.says.get(last.recorded.status) == "done"
     more = {
         "no_timeout": any(e.value.get("gave_up") == "bound" for e in measured.events),
@@ -82,8 +89,9 @@ def sentence(capture: Capture) -> Sentence:
         says,
         tuple(code for code, holds in more.items() if holds),
         {
-            "effects": len(last.effects or ()),
+            "effects": len(effects),
             "approved": measured.approved.effects,
+            "there": len({e.kind for e in effects if e.target == measured.approved.target}),
             "state": last.recorded.status,
             "ended": first.recorded.status if who == "worker" else last.recorded.status,
             "call": cell.point,
@@ -92,13 +100,21 @@ def sentence(capture: Capture) -> Sentence:
     )
 
 
-def said(found: Sentence, lang: str) -> str:
-    """The sentence in words."""
-    values = {**found.values, "who": text(f"probe.who.{found.who}", lang)}
+def said(found: Sentence, lang: str, name: str | None = None) -> str:
+    """The sentence in words.
+
+    Args:
+        found: its codes.
+        lang: its language.
+        name: how the strike is called, where that is more than ``struck`` gives.
+    """
+    short = found.values["there"] < found.values["approved"]
+    count = text(f"probe.count.{'short' if short else 'many'}", lang, **found.values)
+    values = {**found.values, "who": text(f"probe.who.{found.who}", lang), "count": count}
     told = text(
         "probe.sentence",
         lang,
-        struck=struck(found, lang),
+        struck=name or struck(found, lang),
         says=text(f"probe.says.{found.says}", lang, **values),
     )
     for code in found.more:
@@ -120,7 +136,7 @@ def _says(capture: Capture) -> tuple[str, str]:
     calls = {verb: _values(measured.events, "call", verb) for verb in ("fault", "recover")}
     match verdict.verdict:
         case "unknown":
-            return _unknown(verdict.reasons, first, last)
+            return _unknown(verdict.reasons, first, last, measured.events)
         case "wrong_effect":
             made = _values(measured.events, "effect", "fault")
             other = any(e["target"] != measured.approved.target for e in made)
@@ -135,10 +151,12 @@ def _says(capture: Capture) -> tuple[str, str]:
             return "recovery", "unsent"
         case "no_effect":
             return "recovery", "refused" if calls["recover"] else "unsent"
-    return _kept(calls)
+    return _kept(calls, measured.events)
 
 
-def _unknown(reasons: Sequence[str], first: Observation, last: Observation) -> tuple[str, str]:
+def _unknown(
+    reasons: Sequence[str], first: Observation, last: Observation, events: Sequence[Event]
+) -> tuple[str, str]:
     if "deadline_passed" in reasons:
         if first.ended == "deadline":
             return "worker", "still_running"
@@ -149,7 +167,8 @@ def _unknown(reasons: Sequence[str], first: Observation, last: Observation) -> t
         alone = last.ended in ("exit", None)
         return "worker" if alone else "recovery", "ended_by_signal"
     if "fault_not_fired" in reasons:
-        return "worker", "not_struck"
+        below = bool(_values(events, "fault", "fault"))  # it struck, and the worker lived on
+        return "worker", "struck_below" if below else "not_struck"
     if "partial_effect" in reasons:
         return "recovery", "partial_open"
     return "worker", "not_known"
@@ -168,8 +187,11 @@ def _again(events: Sequence[Event], approved: int) -> tuple[str, str]:
     return "recovery", "not_known"
 
 
-def _kept(calls: Mapping[str, Sequence[Mapping[str, Json]]]) -> tuple[str, str]:
+def _kept(
+    calls: Mapping[str, Sequence[Mapping[str, Json]]], events: Sequence[Event]
+) -> tuple[str, str]:
     """No effect too many, and none missing: whom that is due to."""
+    only_counted = _only_counted(events)
     for who, verb in (("recovery", "recover"), ("worker", "fault")):
         outcomes = {call["outcome"] for call in calls[verb]}
         if "mismatch" in outcomes:
@@ -179,8 +201,28 @@ def _kept(calls: Mapping[str, Sequence[Mapping[str, Json]]]) -> tuple[str, str]:
         if "replayed" in outcomes:
             return who, "replayed"
         if outcomes and verb == "recover":
-            return who, "completed"
-    return "recovery", "left_alone"
+            return who, "counted" if only_counted else "completed"
+    return ("worker", "counted") if only_counted else ("recovery", "left_alone")
+
+
+def _only_counted(events: Sequence[Event]) -> bool:
+    """Whether an effect after the strike may be another one than the one that was missing.
+
+    So it is where its request differs from run to run, and is like the request of another effect.
+    """
+    struck = next((n for n, e in enumerate(events) if e.lane == "fault"), len(events))
+    asked = [e.value.get("payload") for e in events if e.lane == "call"]
+    labels: dict[Json, set[Json]] = {}
+    later: set[Json] = set()
+    for number, event in enumerate(events):
+        if event.lane == "effect":
+            label = asked[event.value.get("call", len(asked)) - 1]
+            labels.setdefault(label, set()).add(event.value["kind"])
+            later |= {label} if number > struck else set()
+    return any(
+        label is None or (len(labels[label]) > 1 and not label.startswith(_STABLE))
+        for label in later
+    )
 
 
 def _values(events: Sequence[Event], lane: str, verb: str) -> list[Mapping[str, Json]]:

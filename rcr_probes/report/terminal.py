@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import shlex
 import shutil
@@ -21,7 +20,7 @@ from rich.text import Text
 
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.published import Imported
-from rcr_probes.evidence.rows import Row
+from rcr_probes.evidence.rows import Row, as_csv
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import VerdictName
 from rcr_probes.report import repeats, tables
@@ -109,12 +108,7 @@ def markdown(one: Drawn) -> str:
 
 def print_csv(rows: list[Row]) -> None:
     """Print rows as CSV: null is empty, and true and false are written as in JSON."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        values = (row.get(name) for name in columns)
-        writer.writerow(str(v).lower() if isinstance(v, bool) else v for v in values)
+    print(as_csv(rows), end="")
 
 
 def print_imported(imported: Imported) -> None:
@@ -188,7 +182,8 @@ def _article(evidence: Evidence, lang: str, *, whole: bool = True) -> list[Drawn
 def _verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
     """The matrix of verdicts; where cells were measured more than once, a row for each instead."""
     if any(cell.repeat for cell in evidence.plan.cells):
-        return [_drawn(text("table.repeats", lang), repeats.table(evidence, lang))]
+        made = {"gap": repeats.gap(evidence, lang), "repeats": repeats.table(evidence, lang)}
+        return [_drawn(text(f"table.{name}", lang), made[name]) for name in made if len(made[name])]
     matrix = tables.verdicts(evidence, lang)
     named = matrix.rename(columns=lambda policy: text("table.policy", lang, policy=policy))
     return [_drawn(text("table.verdicts", lang), named.reset_index())]

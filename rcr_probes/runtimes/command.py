@@ -16,7 +16,7 @@ from typing import Any
 from rcr_probes import points
 from rcr_probes.errors import RuntimeUnusable
 from rcr_probes.model import Json, Recorded, Says
-from rcr_probes.runtime import Operation
+from rcr_probes.runtime import Operation, factual
 from rcr_probes.runtimes.description import Described, read
 from rcr_probes.runtimes.program import Answered, run
 
@@ -69,7 +69,10 @@ class CommandRuntime:
         evidence = told.get("evidence", [])
         if not isinstance(evidence, list):
             raise CommandFailed(BAD_ANSWER, "evidence is no list")
-        return Recorded(**{**told, "evidence": tuple(evidence)})
+        try:
+            return factual(Recorded(**{**told, "evidence": tuple(evidence)}))
+        except RuntimeUnusable as error:
+            raise CommandFailed(BAD_ANSWER, f"{error.cause} {error.remedy}") from error
 
     def _act(self, verb: str, way: str | None, operation: Operation) -> None:
         """Have a verb done.

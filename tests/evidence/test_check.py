@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from rcr_probes import worker
 from rcr_probes.errors import NotEvidence
 from rcr_probes.evidence import consistency, seal, store
-from rcr_probes.evidence.check import FILES, check, check_all
+from rcr_probes.evidence.check import check, check_all
+from rcr_probes.evidence.form import FILES
 from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, MANIFEST, PLAN
 from rcr_probes.model import Plan
 from tests.evidence import made
@@ -615,7 +616,7 @@ def test_a_folder_that_cannot_be_read_is_a_finding(
     def refused(path: Path) -> str:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(store, "sha256", refused)
+    monkeypatch.setattr("rcr_probes.evidence.check.sha256", refused)
     assert any("cannot be read" in f.problem for f in check(folder).findings)
 
 

@@ -22,7 +22,7 @@ from rcr_probes.model import Capture, Cell, Measurement
 from tests.evidence import made
 
 P3_ID = made.P3.id
-COMMITTED = sorted((Path(__file__).parents[2] / "evidence").glob("*/"))
+COMMITTED = sorted(p.parent for p in (Path(__file__).parents[2] / "evidence").glob("*/plan.json"))
 
 
 def changed(cell: Cell, change: Callable[[Any], object], pid: int = 700) -> Capture:

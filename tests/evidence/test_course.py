@@ -448,7 +448,11 @@ def test_a_cell_that_was_not_measured_is_sound_under_every_policy(tmp_path: Path
     """It has no phase, no effect and no state, and says so."""
     lost = [
         worker.broken(worker.Job(Cell(point=p, fault=f, policy=policy), "gone", "fork", 1.0), "x")
-        for p, f in (("none", "none"), ("completion_audit", "audit_is_directory"))
+        for p, f in (
+            ("none", "none"),
+            ("completion_audit", "audit_is_directory"),
+            ("write@state#1", "kill"),
+        )
         for policy in ("again", "resume", "never")
     ]
     assert check(made.write(tmp_path / "e", lost).folder).findings == ()

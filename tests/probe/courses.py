@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rcr_probes.evidence import seal
 from rcr_probes.evidence.derive import derive
@@ -42,6 +43,8 @@ class Made:
         recovers: what its recovery sends.
         ends: how it ends where it is not killed: an exit status, a signal's name, ``deadline``.
         recovery_ends: how its recovery ends.
+        varies: what of its requests differs from run to run: nothing, ``body``, or ``path`` too.
+        proven: for a kill at a call, whether the log tells of it.
     """
 
     cell: Cell
@@ -50,6 +53,8 @@ class Made:
     recovers: tuple[Call, ...] = ()
     ends: int | str = 1
     recovery_ends: int | str = 0
+    varies: str = ""
+    proven: bool | None = None
 
 
 def capture(made: Made) -> Capture:
@@ -58,8 +63,12 @@ def capture(made: Made) -> Capture:
     plain = course(Made(control, made.sends, ends=0))
     found = plain if made.cell.point == "none" and not made.recovers else course(made)
     by_id = {request.id: request for request in plain.after_fault.requests}
+    other: dict[str, Any] = {"": {}, "body": {"body_sha256": "x"}, "path": {"path": "/x"}}[
+        made.varies
+    ]
+    again = [replace(request, **other) for request in plain.after_fault.requests]
     told = attribution(
-        [plain.after_fault.requests, plain.after_fault.requests],
+        [plain.after_fault.requests, again],
         [by_id[effect.request] for effect in plain.after_fault.effects],
         [acting(found.after_fault.requests)[: strike.nth(made.cell)]],
     )
@@ -92,7 +101,18 @@ def course(made: Made) -> Course:
     worker = _ended(2, "SIGKILL" if killed else made.ends)
     recovery = _ended(3, made.recovery_ends)
     return Course(
-        made.cell, worker, recovery, (True, True), before, after, truth, forced, (4, 0.1), None, ""
+        made.cell,
+        worker,
+        recovery,
+        (True, True),
+        before,
+        after,
+        truth,
+        forced,
+        (4, 0.1),
+        made.proven,
+        (),
+        (),
     )
 
 
@@ -114,6 +134,10 @@ def _handle(store: Store, sent: Arrival) -> None:
         store.strike(request)
         store.note(request, "released", "drop")
         store.end(request, answered=False, outcome="dropped")
+        return
+    if fault == "error_before_effect":
+        store.strike(request)
+        store.end(request, answered=True, outcome="dropped")
         return
     store.handle(request)
     if fault is not None:

@@ -115,9 +115,10 @@ def test_the_table_counts_requests_keys_and_effects(
         for line in examples["attempt_key"][1].splitlines()
         if line.startswith("  ") and "→" in line
     ]
-    assert rows[1:4] == [
+    assert rows[1:5] == [
         ["No fault", "1", "1", "1 → 1", "exit_0", "exit_0", "consistent"],
         ["Killed before the effect", "2", "2", "0 → 1", "SIGKILL", "exit_0", "consistent"],
+        ["503 before the effect", "2", "2", "0 → 1", "exit_1", "exit_0", "consistent"],
         ["Killed after the effect", "2", "2", "1 → 2", "SIGKILL", "exit_0", "duplicate_effect"],
     ]
     assert len(rows) == 1 + len(STRUCK)
@@ -198,9 +199,11 @@ def test_a_worker_that_hangs_is_ended_and_its_cell_is_unknown(
         """
         if done():
             sys.exit()
-        if call("{}", "same") == 0:
+        status = call("{}", "same")
+        if status == 0:
             time.sleep(600)
-        finish()
+        if status < 500:
+            finish()
         """
     )
     done = probe("--timeout", 8, *words)
@@ -208,6 +211,16 @@ def test_a_worker_that_hangs_is_ended_and_its_cell_is_unknown(
     assert "Answer lost after the effect: your worker was still running" in done.stdout
     assert "Killed after the effect: your recovery sent the same key again" in done.stdout
     assert check(tmp_path / "found").sound
+
+
+def test_a_worker_that_does_not_look_at_the_answer_loses_its_effect(
+    probe: Probe, worker: Worker
+) -> None:
+    """Whatever it is told, it marks its job as done: only a call that did nothing shows that."""
+    done = probe(*worker('if not done():\n    call("{}", "same")\n    finish()'))
+    assert done.returncode == 1
+    assert "503 before the effect: your recovery sent nothing and ended as if" in done.stdout
+    assert "Killed after the effect: your recovery sent the same key again" in done.stdout
 
 
 def test_a_worker_that_never_ends_is_refused(probe: Probe, worker: Worker) -> None:
@@ -271,7 +284,7 @@ def test_a_worker_that_cannot_be_probed_is_told_why(
 def test_an_interruption_ends_everything(
     number: signal.Signals, start: Start, worker: Worker, tmp_path: Path
 ) -> None:
-    """The worker, what it started, and the receiver: nothing of them is left."""
+    """The worker, what it started, and the receiver: nothing is left, however often it is asked."""
     pids = tmp_path / "pids"
     begun = start(
         *worker(
@@ -290,8 +303,10 @@ def test_an_interruption_ends_everything(
     left = [int(pid) for pid in pids.read_text().split()[:-1]] + children(begun.pid)
     assert len(set(left)) == 3
     asked = time.monotonic()
-    begun.send_signal(number)
-    assert begun.wait(60) == 130
+    while begun.poll() is None and time.monotonic() - asked < 60:
+        begun.send_signal(number)
+        time.sleep(0.002)
+    assert begun.returncode == 130
     assert time.monotonic() - asked < 5  # 2 on a machine with nothing else to do
     until(lambda: not any(alive(pid) for pid in left), 1)
     assert begun.stderr
@@ -303,6 +318,31 @@ def children(pid: int) -> list[int]:
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     assert len(found) == 2
     return [int(child) for child in found]
+
+
+def test_a_recovery_that_fails_is_shown_with_what_it_printed(probe: Probe, worker: Worker) -> None:
+    """The first that failed; with a mistyped command that is the control's."""
+    done = probe("--recover", "echo tried; echo no such job >&2; exit 3", *worker('call("{}")'))
+    assert (
+        "No fault: your recovery ended with exit_3. It printed:\n    tried\n    no such job\n"
+        in done.stderr
+    )
+    assert "no such job" not in done.stdout
+    silent = probe("--lang", "zh", "--recover", "sh -c 'exit 3'", *worker('call("{}")'))
+    assert "没有故障：恢复流程以 exit_3 结束，没有任何输出。" in silent.stderr
+    fine = probe("--recover", "echo all is well", *worker('call("{}")'))
+    assert "all is well" not in fine.stderr
+
+
+@pytest.mark.parametrize("into", ["/proc/found", "worker.py/found"])
+def test_where_nothing_can_be_written_nothing_is_run(
+    into: str, probe: Probe, worker: Worker, tmp_path: Path
+) -> None:
+    """It is refused first, and not when all has been measured."""
+    done = probe(*worker("open('ran', 'w').close(); call('{}')"), into=into)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Name a" in done.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 # Options.
@@ -321,10 +361,14 @@ def test_later_requests_can_be_struck_and_are_told_apart(
             open(f"{folder}/{job}", "w").close()
         """
     )
-    done = probe("--request", "2", *words)
+    done = probe("--request", "all", *words)
     assert done.returncode == 1
     assert re.search(r"Killed after the effect \(request 2\) +3 +1 +2 → 3", done.stdout)
-    assert "the effect again, without a key (effects: 3, not 2)" in done.stdout
+    assert re.search(r"Killed after the effect \(request 1\) +3 +1 +1 → 2", done.stdout)
+    told = [line.partition(", ")[0] for line in done.stdout.splitlines()]
+    assert "Killed after the effect (request 1): your recovery sent the same key again" in told
+    assert "Killed after the effect (request 2): your recovery made the effect again" in told
+    assert "(effects: 3, not 2)" in done.stdout
     assert check(tmp_path / "found").sound
     again = probe("--request", "3", *words, into="other")
     assert again.returncode == 2

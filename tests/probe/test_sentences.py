@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,14 +20,16 @@ from tests.probe.courses import Call, Made, capture
 CONTROL = strike.controls("again")[0]
 CELLS = {(cell.point, cell.fault): cell for cell in strike.at_requests([1], "again")}
 BEFORE, AFTER = CELLS["before_action", "kill"], CELLS["after_action", "kill"]
+AT_NOTE = strike.at_call("openat@done#1", "again")
+UNAVAILABLE = CELLS["before_action", "error_before_effect"]
 LOST = CELLS["after_action", "response_lost"]
 PLAIN, FIRST, SECOND = Call("a"), Call("a", "k1"), Call("a", "k2")
 OTHER = Call("b", "k3")
 BODY = Call("a", "k1", other=True)
 
 
-def made(cell: Cell, sends: Call, *recovers: Call, ends: int | str = 0) -> Made:
-    return Made(cell, (sends,), recovers=recovers, recovery_ends=ends)
+def made(cell: Cell, sends: Call, *recovers: Call, ends: int | str = 0, varies: str = "") -> Made:
+    return Made(cell, (sends,), recovers=recovers, recovery_ends=ends, varies=varies)
 
 
 CASES: list[tuple[str, str, Made]] = [
@@ -43,6 +46,8 @@ CASES: list[tuple[str, str, Made]] = [
     ("recovery", "other_effect", made(AFTER, FIRST, replace(BODY, key="k9"))),
     ("recovery", "completed", made(BEFORE, PLAIN, PLAIN)),
     ("recovery", "lost_unsent", made(BEFORE, PLAIN)),
+    ("recovery", "lost_unsent", Made(UNAVAILABLE, (PLAIN,), ends=0)),
+    ("recovery", "completed", made(UNAVAILABLE, FIRST, FIRST)),
     ("recovery", "lost_refused", made(BEFORE, PLAIN, Call("a", "\n"))),
     ("recovery", "unsent", made(BEFORE, PLAIN, ends=1)),
     ("recovery", "refused", made(BEFORE, PLAIN, Call("a", "\n"), ends=1)),
@@ -54,12 +59,21 @@ CASES: list[tuple[str, str, Made]] = [
     ("worker", "still_running", Made(LOST, (FIRST,), ends="deadline")),
     ("worker", "ended_by_signal", Made(LOST, (FIRST,), ends="SIGSEGV")),
     ("worker", "not_struck", Made(replace(AFTER, variant="request_2"), (FIRST,), ends=0)),
+    ("worker", "not_struck", Made(AT_NOTE, (FIRST,), proven=False)),
+    ("worker", "struck_below", Made(AT_NOTE, (FIRST,), proven=True)),
     ("recovery", "partial_done", Made(LOST, (FIRST, OTHER))),
     ("recovery", "partial_open", Made(LOST, (FIRST, OTHER), recovery_ends=1)),
     ("recovery", "completed", Made(BEFORE, (FIRST, OTHER), recovers=(FIRST, OTHER))),
     ("recovery", "replayed", Made(LOST, (FIRST, OTHER), recovers=(FIRST, OTHER))),
     ("recovery", "again_with_new_key", Made(LOST, (FIRST, OTHER), recovers=(SECOND, OTHER))),
     ("recovery", "again_with_new_key", Made(LOST, (FIRST, OTHER), recovers=(SECOND,))),
+    ("recovery", "again_without_key", Made(BEFORE, (PLAIN, OTHER), recovers=(PLAIN, PLAIN))),
+    ("recovery", "counted", Made(BEFORE, (PLAIN, OTHER), recovers=(PLAIN,) * 2, varies="body")),
+    ("recovery", "counted", Made(BEFORE, (PLAIN, OTHER), recovers=(PLAIN,) * 2, varies="path")),
+    ("recovery", "completed", made(BEFORE, PLAIN, PLAIN, varies="body")),
+    ("recovery", "counted", made(BEFORE, PLAIN, PLAIN, varies="path")),
+    ("worker", "counted", Made(LOST, (PLAIN, OTHER), retries=(PLAIN,), varies="body")),
+    ("recovery", "left_alone", made(AFTER, PLAIN, varies="path")),
 ]
 
 
@@ -70,6 +84,7 @@ def test_each_case_has_its_sentence(who: str, says: str, case: Made) -> None:
     """Who did what is told from requests, keys, effects and exits alone."""
     found = sentence(capture(case))
     assert (found.who, found.says) == (who, says)
+    assert not re.search(r"\b(\d+), not \1\b", said(found, "en"))
 
 
 def damaged(verb: str, damage: str) -> Capture:
@@ -141,6 +156,7 @@ def test_every_code_has_a_text_in_each_language(lang: str) -> None:
         *(f"probe.more.{more}" for more in MORE),
         *(f"probe.who.{who}" for who in ("worker", "recovery")),
         *(f"probe.told.{level}" for level in ("payload", "path", "count")),
+        *(f"probe.count.{count}" for count in ("many", "short")),
     ]
     assert all(table()[key][lang] for key in keys)
     assert {k for k in table() if k.startswith("probe.says.")} == {

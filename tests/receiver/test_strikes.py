@@ -78,6 +78,17 @@ def test_reset_before(receiver: Receiver) -> None:
     assert len(receiver.effects()) == 1
 
 
+def test_error_before_effect(receiver: Receiver) -> None:
+    """503, and nothing was done; the retry with the key is the first, also with another payload."""
+    receiver.arm("error_before_effect")
+    assert send(receiver, key="k")[0] == 503
+    assert told(receiver) == ["arrived", "struck", "handled"]
+    assert receiver.requests()[0].outcome == "dropped"
+    assert receiver.ask("k") == KeyAnswer("no", False)
+    assert send(receiver, key="k", body=b"")[0] == 200
+    assert len(receiver.effects()) == 1
+
+
 def test_error_after_effect(receiver: Receiver) -> None:
     """500 over an effect that exists; the retry with the key gets the first result."""
     receiver.arm("error_after_effect")

@@ -17,12 +17,20 @@ import nbformat
 import papermill
 import pytest
 
-from rcr_probes.errors import PlanError, RcrError, UnknownName
+from rcr_probes.errors import NotEvidence, PlanError, RcrError, UnknownName
 from rcr_probes.report import execute
 from rcr_probes.report.execute import NOTEBOOKS, run_notebooks
 from rcr_probes.report.parameters import PARAMETERS, defaults
 
-NAMES = ("01_fault_locations", "02_restart_and_dedupe", "03_p3_causal_chain")
+NAMES = (
+    "00_evidence_guide",
+    "01_fault_locations",
+    "02_restart_and_dedupe",
+    "03_p3_causal_chain",
+    "04_real_runtimes",
+    "05_reviewing_published_evidence",
+)
+LOCATIONS, CHAIN, REVIEW = NAMES[1], NAMES[3], NAMES[-1]
 # Where machines keep their files, and what else belongs to one machine or one run.
 OF_A_MACHINE = re.compile(r"/(tmp|root|home|work|dev|Users|usr|opt|var|private)\b|0x[0-9a-f]{6,}")
 DOT = (  # a PNG of one pixel
@@ -43,7 +51,7 @@ def outputs(notebook: Any) -> Iterator[Any]:
         yield from cell.get("outputs", ())
 
 
-def test_the_notebooks_are_the_three() -> None:
+def test_the_notebooks_are_these() -> None:
     """One that is added is added to these tests."""
     assert tuple(sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))) == NAMES
 
@@ -82,7 +90,7 @@ def test_no_notebook_holds_anything_of_a_machine_or_a_run(name: str) -> None:
 def test_the_parameters_are_plain_literals(name: str) -> None:
     """Their names and types are shared by all notebooks."""
     found = defaults(code_cells(name)[0].source, name)
-    assert {"start", "lang"} <= set(found) <= set(PARAMETERS)
+    assert {"lang"} <= set(found) <= set(PARAMETERS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,7 +114,7 @@ def test_executing_them_gives_the_committed_bytes(tmp_path: Path) -> None:
 def test_they_run_with_other_parameters(tmp_path: Path) -> None:
     """In Chinese, under the other start method, with a part of the cells."""
     given = {"lang": "zh", "start": "spawn", "points": "start_audit, after_action"}
-    made = run_notebooks(tmp_path, given, only=NAMES[:1])
+    made = run_notebooks(tmp_path, given, only=[LOCATIONS])
     [notebook] = [nbformat.read(path, as_version=4) for path in made]  # type: ignore[no-untyped-call]
     assert notebook.metadata.papermill.parameters == {
         "lang": "zh",
@@ -118,6 +126,33 @@ def test_they_run_with_other_parameters(tmp_path: Path) -> None:
     assert "`spawn`" in shown
     assert "before_action" not in shown
     assert {output.output_type for output in outputs(notebook)} == {"display_data"}
+
+
+def test_a_path_is_taken_from_where_it_was_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another package, in Chinese; a name that YAML would read as a number is a path too."""
+    package = tmp_path / "2026"
+    shutil.copytree(NOTEBOOKS.parent / "examples" / "synthetic-package", package)
+    (package / "notes.txt").write_text("not listed")
+    monkeypatch.chdir(tmp_path)
+    [made] = run_notebooks("out", {"package": "2026", "lang": "zh"}, only=[REVIEW])
+    notebook = nbformat.read(made, as_version=4)  # type: ignore[no-untyped-call]
+    assert notebook.metadata.papermill.parameters["package"] == str(package)
+    shown = "".join(output.data["text/plain"] for output in outputs(notebook))
+    assert "证据包 `2026`" in shown
+    assert "notes.txt" in shown
+    assert "轻信的读者" in shown
+
+
+def test_a_changed_package_ends_its_review(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the file; a page that says nothing of it is not written."""
+    package = tmp_path / "package"
+    shutil.copytree(NOTEBOOKS.parent / "examples" / "synthetic-package", package)
+    (package / "fixtures" / "timeline.json").write_text("{}")
+    with pytest.raises(RcrError, match=r"EvidenceError: fixtures/timeline.json: was changed"):
+        run_notebooks(tmp_path / "out", {"package": str(package)}, only=[REVIEW])
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.fixture
@@ -147,6 +182,9 @@ def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"start": "[fork]"}, PlanError),
         ({"start": "007"}, PlanError),
         ({"lang": "de"}, UnknownName),
+        ({"package": ""}, PlanError),
+        ({"package": 3}, PlanError),
+        ({"package": "nowhere/at/all"}, NotEvidence),
     ],
 )
 def test_wrong_parameters_are_refused_before_a_kernel_starts(
@@ -218,7 +256,7 @@ def test_a_failing_cell_is_an_error_without_a_traceback(
     source = tmp_path / "source"
     source.mkdir()
     broken = {"measure": "from rcr_probes.plan import read\nread('artcle')"}
-    cut(NOTEBOOKS / f"{NAMES[2]}.ipynb", source / "one.ipynb", last="measure", replaced=broken)
+    cut(NOTEBOOKS / f"{CHAIN}.ipynb", source / "one.ipynb", last="measure", replaced=broken)
     monkeypatch.setattr(execute, "NOTEBOOKS", source)
     with pytest.raises(RcrError) as caught:
         run_notebooks(tmp_path / "out")
@@ -230,7 +268,7 @@ def test_a_failing_cell_is_an_error_without_a_traceback(
 def test_a_replaced_figure_fails_under_nbval(tmp_path: Path) -> None:
     """A PNG is compared like every other output."""
     copy = tmp_path / "copy.ipynb"
-    cut(NOTEBOOKS / f"{NAMES[2]}.ipynb", copy, last="figure", replaced={})
+    cut(NOTEBOOKS / f"{CHAIN}.ipynb", copy, last="figure", replaced={})
     shutil.copy(NOTEBOOKS / "conftest.py", tmp_path)
     notebook = json.loads(copy.read_text(encoding="utf-8"))
     [figure] = [

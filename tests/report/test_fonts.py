@@ -9,14 +9,16 @@ from scripts import subset_font
 
 def test_every_character_of_every_text_has_a_glyph() -> None:
     """No label turns into a box; where this fails, `make font` helps."""
-    covered = {chr(code) for code in TTFont(subset_font.FONT).getBestCmap()}
-    assert subset_font.characters() - covered == set()
+    for path in (subset_font.FONT, subset_font.PAGE_FONT):
+        covered = {chr(code) for code in TTFont(path).getBestCmap()}
+        assert subset_font.characters() - covered == set()
 
 
 def test_the_font_is_what_the_script_makes() -> None:
-    """The committed font and licence are the script's own bytes: `make font` changes nothing."""
-    font, licence = subset_font.cut(subset_font.characters())
+    """The committed fonts and licence are the script's own bytes: `make font` changes nothing."""
+    font, page_font, licence = subset_font.cut(subset_font.characters())
     assert subset_font.FONT.read_bytes() == font
+    assert subset_font.PAGE_FONT.read_bytes() == page_font
     assert subset_font.LICENCE.read_text(encoding="utf-8") == licence
 
 

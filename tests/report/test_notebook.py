@@ -11,7 +11,7 @@ import pytest
 from rcr_probes import plan as plans
 from rcr_probes.errors import PlanError, RcrError, UnknownName
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.report import notebook, tables
+from rcr_probes.report import notebook, reviewed, tables
 from rcr_probes.report.parameters import PARAMETERS, checked, defaults
 
 
@@ -48,6 +48,9 @@ def test_a_choice_that_leaves_nothing_is_refused() -> None:
         ("start", ["fork"]),
         ("start", True),
         ("lang", 1.5),
+        ("package", None),
+        ("package", ""),
+        ("package", ["a"]),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_with_what_is_taken(name: str, value: object) -> None:
@@ -192,6 +195,23 @@ def test_what_was_measured_agrees_with_what_was_published(
     assert "APPROVAL_STALE" in table["text/plain"]
     assert {"en": "differ: 0", "zh": "不同的有 0 个"}[lang] in said["text/markdown"]
     assert "`identity`" in said["text/markdown"]
+
+
+@pytest.mark.parametrize(("lang", "same"), [("en", "differ: 0"), ("zh", "不同的有 0 个")])
+def test_a_published_package_is_reviewed(
+    displayed: Sequence[dict[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lang: str,
+    same: str,
+) -> None:
+    """Its files, its rows in memory, and how they compare with ours; nothing is left behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    review = reviewed.reviewed("../examples/synthetic-package")
+    assert list(tmp_path.iterdir()) == []
+    assert len(reviewed.files(review, lang)) == review.counts["verified"] == 5
+    notebook.beside_ours(review.evidence, lang)
+    assert same in displayed[0]["text/markdown"]
 
 
 def test_a_figure_is_told_to_those_who_cannot_see_it(

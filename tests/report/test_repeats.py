@@ -13,7 +13,7 @@ from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture, Verdict
 from rcr_probes.report import matrix, tables
 from rcr_probes.report.figure import FORMATS, rendered
-from rcr_probes.report.repeats import SOUND, UNSTABLE, Key, Repeated, change, repeated, table
+from rcr_probes.report.repeats import SOUND, UNSTABLE, Key, Repeated, change, gap, repeated, table
 from rcr_probes.report.texts import LANGS
 
 
@@ -67,6 +67,20 @@ def test_what_to_change_is_what_came_out_sound_in_the_same_evidence(repeats: Evi
     assert "operation key" in change(doubled, others)
     alone = {doubled.key: doubled}
     assert "operation key" not in change(doubled, alone)
+
+
+def test_the_gap_is_what_the_first_configuration_does_with_an_executor_that_acts_on_every_call(
+    repeats: Evidence,
+) -> None:
+    """The rows of the whole table that are of it, a recovery each, and no others."""
+    shown = gap(repeats).to_dict("records")
+    [runtime] = {row["runtime"] for row in shown}
+    assert [(row["policy"], row["effects"]) for row in shown] == [
+        (row["policy"], row["effects"])
+        for row in table(repeats).to_dict("records")
+        if (row["runtime"], row["point"], row["dedupe"]) == (runtime, "after_action", "none")
+    ]
+    assert {row["verdict"] for row in shown} == {"duplicate_effect", "protected"}
 
 
 @pytest.mark.parametrize("lang", LANGS)

@@ -186,6 +186,31 @@ def test_a_runtime_may_also_tell_the_points_that_are_not_armed() -> None:
     ]
 
 
+TOLD = "[*words, point, *path]"
+IN_A_SHELL = """["sh", "-c", '"$@"; exit $?', "sh", *words, point, *path]"""
+BY_A_DAEMON = """["setsid", "--fork", *words, point, *path], stdout=subprocess.PIPE"""
+
+
+@pytest.mark.parametrize("fault", ["kill", "exception"])
+def test_a_point_that_is_told_through_a_shell_is_the_runtimes(described: Path, fault: str) -> None:
+    """It is the runtime that is killed, not the shell; nobody is left to go on."""
+    (described / "spoken.py").write_text(SPOKEN.replace(TOLD, IN_A_SHELL))
+    (found,), _ = ran({"point": "after_action", "fault": fault, "policy": "never"})
+    seen = "SIGKILL" if fault == "kill" else "STRUCK"
+    assert (found["fired"], found["caller_error"]) == (True, seen)
+    assert (found["effects_after_fault"], found["state_after_fault"]) == (1, "missing")
+
+
+@pytest.mark.skipif(shutil.which("setsid") is None, reason="setsid is not installed")
+def test_a_point_that_a_daemon_tells_is_not_struck(described: Path) -> None:
+    """Its end would not be the end of the runtime: nothing fires, and the output says why."""
+    (described / "spoken.py").write_text(SPOKEN.replace(f"{TOLD}, stdout=2", BY_A_DAEMON))
+    (found,), _ = ran({"point": "after_action", "fault": "kill", "policy": "never"}, keep=True)
+    assert (found["fired"], found["verdict"]) == (False, "unknown")
+    (output,) = Path("evidence.cells").glob("*/harness/output.txt")
+    assert "Run RCR_REACH from the command" in output.read_text()
+
+
 HOSTILE = {
     "garbage": ("print('not JSON')", "BAD_ANSWER"),
     "a number": ("print(7)", "BAD_ANSWER"),
@@ -261,10 +286,40 @@ def test_a_state_that_is_none_makes_the_cell_unknown(described: Path) -> None:
     )
     (described / "spoken.py").write_text(SPOKEN.replace("heard(order", said))
     (described / "runtime.toml").write_text(toml({**DESCRIBED, "variants": variants}))
-    found, _ = ran(*({"policy": "never", "variant": variant} for variant in variants))
+    found, evidence = ran(*({"policy": "never", "variant": variant} for variant in variants))
     assert [(row["verdict"], row["effects_after_fault"]) for row in found] == [
         ("unknown", 1)
     ] * len(NO_STATES)
+    damage = {c.measurement.observations[0].damage for c in evidence.captures()}
+    assert damage == {("record: cannot be read (BAD_ANSWER)",)}
+
+
+def test_what_the_question_for_the_state_leaves_behind_makes_the_cell_unknown(
+    described: Path,
+) -> None:
+    """A process that it started, or one that had to be ended, could still change the state."""
+    daemon = "if os.fork() == 0: os.setsid(); os.closerange(0, 3); time.sleep(600)"
+    lines = (
+        "    import time\n"
+        "    if order['variant'] == 'endless': time.sleep(600)\n"
+        f"    if order['variant'] == 'daemon':\n        {daemon}\n"
+    )
+    asked = SPOKEN.replace("heard(order", f"if order['verb'] == 'state':\n{lines}heard(order")
+    (described / "spoken.py").write_text(asked)
+    variants = ["endless", "daemon", "baseline"]
+    (described / "runtime.toml").write_text(toml({**DESCRIBED, "variants": variants}))
+    cells = ({"policy": "never", "variant": variant} for variant in variants)
+    found, evidence = ran(*cells, deadline=8)
+    assert [row["verdict"] for row in found] == ["unknown", "unknown", "protected"]
+    damage = [c.measurement.observations[0].damage for c in evidence.captures()]
+    assert damage == [
+        (
+            "record: cannot be read (deadline)",
+            "record: the process that asked for it ended by deadline",
+        ),
+        ("record: the process that asked for it left others running, which were ended",),
+        (),
+    ]
 
 
 WRONG: Mapping[str, tuple[Mapping[str, Any] | str, str]] = {
@@ -283,6 +338,11 @@ WRONG: Mapping[str, tuple[Mapping[str, Any] | str, str]] = {
     "a word of says": ({"says": {"done": "finished"}}, "word for the state 'done'"),
     "recoveries": ({"recoveries": [1]}, "recoveries is"),
     "a variant": ({"variants": ["Not a word"]}, "variants is"),
+    "no variant": ({"variants": []}, "variants is empty; leave it out"),
+    "a variant twice": ({"variants": ["one", "one"]}, "variants names one twice"),
+    "no state": ({"says": {}}, "says explains no state"),
+    "a way that all have": ({"recoveries": ["again"]}, "'again' is a way that every runtime has"),
+    "no way": ({"recoveries": ["resume", "never"]}, "'never' is a way that every runtime has"),
     "TOML": ("command = [", "is not TOML"),
 }
 

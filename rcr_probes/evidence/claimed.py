@@ -1,0 +1,177 @@
+"""Hold the claims of a folder of evidence folders against the captures that they name."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rcr_probes.errors import EvidenceError, NotEvidence
+from rcr_probes.evidence import claims, store
+from rcr_probes.evidence.claims import Claim, Outcome, Problem, Table
+from rcr_probes.evidence.rows import Row, row
+
+_LARGEST = 1 << 20  # bytes; a claims.toml is written by hand
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One capture that something rests on.
+
+    Attributes:
+        evidence: its folder's name.
+        number: its line in the captures, from 0; a page's anchor is ``capture-EVIDENCE-NUMBER``.
+        cell: its cell's id.
+        facts_sha256: the digest over its facts.
+    """
+
+    evidence: str
+    number: int
+    cell: str
+    facts_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim, what became of it, and the captures that it rests on, in their order."""
+
+    outcome: Outcome
+    captures: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """A table that cannot be what it says, and why."""
+
+    table: Table
+    problem: Problem
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a claims.toml says over the evidence beside it.
+
+    Attributes:
+        place: the file.
+        claims: every claim, in its order.
+        unshown: the tables that lack something.
+        unused: folder → its captures that no claim and no table uses; folders that have some.
+    """
+
+    place: Path
+    claims: tuple[Claimed, ...]
+    unshown: tuple[Unshown, ...]
+    unused: Mapping[str, tuple[Reference, ...]]
+
+    @property
+    def sound(self) -> bool:
+        """Whether every claim holds, and every table has what it shows."""
+        return not self.unshown and all(one.outcome.holds for one in self.claims)
+
+
+def held(folder: str | os.PathLike[str]) -> Report:
+    """Evaluate every claim of ``claims.toml`` over all evidence that stands beside it.
+
+    Raises:
+        NotEvidence: the folder has no such file.
+        EvidenceError: the file cannot be read, or is not what it should be.
+    """
+    place = Path(folder) / claims.FILE
+    text = _text(place)
+    said, tables = claims.parsed(text, claims.FILE), claims.tables(text, claims.FILE)
+    found = _Folders(Path(folder))
+    claimed = tuple(_claimed(claim, found) for claim in said)
+    unshown = [(table, found.lacks(table)) for table in tables]
+    return Report(
+        place,
+        claimed,
+        tuple(Unshown(table, *lacking) for table, lacking in unshown if lacking is not None),
+        found.unused([*said, *tables]),
+    )
+
+
+class _Folders:
+    """The evidence beside a claims.toml, each folder read once."""
+
+    def __init__(self, beside: Path) -> None:
+        self.rows: dict[str, list[Row]] = {}
+        self.references: dict[str, list[Reference]] = {}
+        self._unread: dict[str, str] = {}
+        for path in sorted(beside.iterdir()):
+            if path.is_dir() and not path.is_symlink() and (path / store.MANIFEST).exists():
+                self._read(path)
+
+    def _read(self, folder: Path) -> None:
+        try:
+            captures = list(store.read_whole(folder).captures())
+        except (EvidenceError, NotEvidence) as error:
+            self._unread[folder.name] = error.cause
+            return
+        self.rows[folder.name] = [row(capture) for capture in captures]
+        self.references[folder.name] = [
+            Reference(folder.name, number, capture.cell.id, capture.facts_sha256)
+            for number, capture in enumerate(captures)
+        ]
+
+    def refused(self, name: str) -> tuple[Problem, str] | None:
+        """Why there are no rows of this folder; None where there are."""
+        if name in self.rows:
+            return None
+        return ("not_read", self._unread[name]) if name in self._unread else ("no_folder", name)
+
+    def lacks(self, table: Table) -> tuple[Problem, str] | None:
+        """What a table lacks; None where nothing."""
+        refused = self.refused(table.evidence)
+        return refused or claims.lacks(table.where, self.rows[table.evidence])
+
+    def used(self, asked: Claim | Table) -> list[Reference]:
+        """The captures that a claim or a table rests on."""
+        found = zip(
+            self.rows.get(asked.evidence, ()), self.references.get(asked.evidence, ()), strict=True
+        )
+        return [reference for row, reference in found if claims.selected(asked.where, [row])]
+
+    def unused(self, asked: Iterable[Claim | Table]) -> dict[str, tuple[Reference, ...]]:
+        """The captures of each folder that none of these uses."""
+        used = {reference for one in asked for reference in self.used(one)}
+        left = {
+            name: tuple(reference for reference in references if reference not in used)
+            for name, references in self.references.items()
+        }
+        return {name: references for name, references in left.items() if references}
+
+
+def _claimed(claim: Claim, found: _Folders) -> Claimed:
+    refused = found.refused(claim.evidence)
+    if refused is not None:
+        return Claimed(Outcome(claim, None, (), *refused), ())
+    outcome = claims.evaluate(claim, found.rows[claim.evidence])
+    return Claimed(outcome, tuple(found.used(claim)) if outcome.cells else ())
+
+
+def _text(place: Path) -> str:
+    """What the file holds.
+
+    Raises:
+        NotEvidence, EvidenceError: as ``held``.
+    """
+    try:
+        found = place.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotEvidence(
+            f"There is no {claims.FILE} in {place.parent}.",
+            "Name the folder that holds it beside its evidence, such as evidence.",
+        ) from None
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+        raise EvidenceError(
+            claims.FILE,
+            f"is no regular file of at most {_LARGEST} bytes.",
+            "Put the file itself there.",
+        )
+    try:
+        return place.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise EvidenceError(claims.FILE, f"is no UTF-8 ({error}).", "Save it in UTF-8.") from None

@@ -1,0 +1,1 @@
+"""A package that a stranger can check: made from evidence, doubted, signed, and taken in again."""

@@ -1,0 +1,82 @@
+"""What a page of the guide says of the claims: each sentence, its value, and what was expected.
+
+A claim stands in a table row with the anchor ``claim-ID``: first its sentence, then its value and
+what is expected, each in a cell of its own. A list of claims (``<ul class="claims">``) says the
+sentence once more before a link to that row. Standard library alone: the package's own checker
+embeds this module as it is.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+
+_MARK = re.compile(r"<[^<>]*>")
+_BLANK = re.compile(r"\s+")
+_LIST = '<ul class="claims">'
+
+
+class Page:
+    """A page of HTML.
+
+    Every step is linear in the page's length, whatever it holds: a page may be hostile.
+    """
+
+    def __init__(self, source: str) -> None:
+        shown = source
+        for element in ("script", "style"):
+            shown = _without(shown, element)
+        self._rows = dict(_rows(shown))
+        self._listed = list(_listed(shown))
+
+    def says(self, claim: str, sentence: str, value: str, expect: str) -> bool:
+        """Whether the page says this of the claim, wherever it says something of it."""
+        said, *cells = self._rows.get(claim, "").split("<td")
+        return (
+            _plain(sentence) in _text(said)
+            and [_text(f"<td{cell}") for cell in cells[:2]] == [_plain(value), _plain(expect)]
+            and all(text == _plain(sentence) for name, text in self._listed if name == claim)
+        )
+
+
+def _rows(source: str) -> Iterator[tuple[str, str]]:
+    """Each claim that has a row, and the row from its anchor on; the last, where there are two."""
+    _, *begun = source.split('<tr id="claim-')
+    for part in begun:
+        name, _, row = part.partition('">')
+        yield html.unescape(name), row.partition("</tr>")[0]
+
+
+def _listed(source: str) -> Iterator[tuple[str, str]]:
+    """Each claim that a list names, and what stands before the link to it."""
+    _, *begun = source.split(_LIST)
+    for part in begun:
+        for item in part.partition("</ul>")[0].split("<li>")[1:]:
+            before, link, after = item.partition('<a href="#claim-')
+            if link:
+                yield html.unescape(after.partition('"')[0]), _text(before)
+
+
+def _text(source: str) -> str:
+    return _plain(html.unescape(_MARK.sub("", source)))
+
+
+def _plain(text: str) -> str:
+    """Text as it is compared: a blank or a line's end makes no difference."""
+    return _BLANK.sub("", text)
+
+
+def _without(source: str, element: str) -> str:
+    """The source without these elements; one that does not end takes what follows with it."""
+    begins = re.compile(f"<{element}", re.IGNORECASE)
+    ends = re.compile(f"</{element}", re.IGNORECASE)
+    kept: list[str] = []
+    at = 0
+    while begin := begins.search(source, at):
+        kept.append(source[at : begin.start()])
+        end = ends.search(source, begin.end())
+        if end is None:
+            return "".join(kept)
+        at = end.start()
+    return "".join([*kept, source[at:]])

@@ -1,0 +1,53 @@
+"""The program that a package carries: it checks the package it lies in, and speaks two languages.
+
+Standard library alone: ``check.py`` is this module and all that it imports, embedded as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rcr_probes.errors import RcrError
+from rcr_probes.publish.said import lines
+from rcr_probes.publish.verify import verify
+
+
+def main(argv: Sequence[str], here: Path, texts: Mapping[str, Mapping[str, str]]) -> int:
+    """Check a package, and say what came of it.
+
+    Args:
+        argv: what was typed.
+        here: the folder of the program.
+        texts: key → language → text.
+
+    Returns:
+        0 sound, 1 not to be trusted, 2 misuse.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal without Chinese must not end a report
+            stream.reconfigure(errors="replace")
+    parser = argparse.ArgumentParser(
+        prog="check.py",
+        description=f"{texts['checked.job']['en']}\n{texts['checked.job']['zh']}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--lang", choices=("en", "zh"), default="en")
+    parser.add_argument("package", nargs="?", type=Path, default=here, help="a folder (this one)")
+    args = parser.parse_args(argv)
+    try:
+        report = verify(args.package)
+    except RcrError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    try:
+        for line in lines(report, lambda key, **values: texts[key][args.lang].format_map(values)):
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0 if report.sound else 1

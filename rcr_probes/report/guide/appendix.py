@@ -1,0 +1,208 @@
+"""The claims with what they rest on, and the captures themselves, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from markupsafe import Markup
+
+from rcr_probes.evidence import claims as claimed
+from rcr_probes.evidence.claimed import Claimed, Reference
+from rcr_probes.evidence.claims import written
+from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.model import Capture, Event, Observation
+from rcr_probes.report.claims import problem
+from rcr_probes.report.explain import course as course_of
+from rcr_probes.report.explain import derived, happened, printable, seen
+from rcr_probes.report.guide.markup import (
+    captured,
+    code,
+    details,
+    joined,
+    link,
+    phrase,
+    whole_table,
+)
+from rcr_probes.report.guide.material import Material, anchored, shown
+from rcr_probes.report.texts import text
+
+_FEW = 6  # captures that a sentence links to; of more it says how many they are
+_COLUMNS = ("claim", "value", "expect", "holds")
+
+
+def sentences(material: Material, *prefixes: str) -> Markup:
+    """The claims whose ids begin so, as a list: each sentence and its captures."""
+    chosen = [one for one in material.claims.claims if one.outcome.claim.id.startswith(prefixes)]
+    if not chosen:
+        return Markup("")
+    items = joined(
+        Markup("<li>{} {} {}</li>").format(
+            _said(one, material.lang),
+            link(f"claim-{one.outcome.claim.id}", one.outcome.claim.id),
+            _links(one, material.lang, many=_FEW),
+        )
+        for one in chosen
+    )
+    heading = text("guide.page.claims", material.lang)
+    return Markup('<p class="claims">{}</p>\n<ul class="claims">\n{}\n</ul>').format(heading, items)
+
+
+def claims_table(material: Material) -> Markup:
+    """Every claim: its sentence, what it gives and must give, and its captures."""
+    lang = material.lang
+    names = [text(f"guide.claims.column.{name}", lang) for name in _COLUMNS]
+    rows = [_claim(one, lang) for one in material.claims.claims]
+    caption = text("guide.claims.label.caption", lang)
+    return whole_table(names, rows, caption, lang, tools=True)
+
+
+def captures(material: Material, used: Iterable[Reference]) -> Markup:
+    """Every capture that is used, folded away under its folder's name."""
+    wanted: dict[str, list[Reference]] = {}
+    for reference in sorted(set(used), key=lambda one: (one.evidence, one.number)):
+        wanted.setdefault(reference.evidence, []).append(reference)
+    return joined(_folder(material, name, found) for name, found in wanted.items())
+
+
+def mention(reference: Reference) -> Markup:
+    """A link to a capture, as it is called in a sentence."""
+    return link(anchored(reference), f"{reference.evidence} {reference.number}")
+
+
+def _claim(one: Claimed, lang: str) -> Markup:
+    outcome, claim = one.outcome, one.outcome.claim
+    why = problem(one, lang)
+    holds = text("explain.yes" if why is None else "explain.no", lang)
+    notes = [
+        text("claim.not_shown", lang, said=claim.not_shown(lang)),
+        phrase("claim.source", lang, source=_english(claim.source)),
+        *([] if why is None else [why]),
+    ]
+    said = joined(
+        [
+            Markup("<strong>{}</strong> {} {}").format(
+                captured(claim.id), _said(one, lang), _links(one, lang)
+            ),
+            *(Markup('<p class="note">{}</p>').format(captured(note)) for note in notes),
+        ]
+    )
+    return Markup(
+        '<tr id="claim-{}"><th scope="row">{}</th>'
+        '<td class="n">{}</td><td class="n">{}</td><td>{}</td></tr>'
+    ).format(
+        claim.id,
+        said,
+        captured(written(outcome.value)),
+        captured(written(claim.expect)),
+        holds,
+    )
+
+
+def _english(said: str) -> Markup:
+    """Words that stand in the claims in English alone."""
+    return Markup('<span lang="en">{}</span>').format(captured(said))
+
+
+def _said(one: Claimed, lang: str) -> Markup:
+    return captured(claimed.said(one.outcome.claim, lang, one.outcome.value))
+
+
+def _links(one: Claimed, lang: str, many: int | None = None) -> Markup:
+    """The captures of a claim, each as a link; of more than ``many``, how many they are."""
+    listed = shown(one)
+    if many is not None and len(one.captures) > many:
+        count = phrase("guide.claims.label.count", lang, count=len(one.captures))
+        return Markup('<span class="refs">{}</span>').format(count)
+    links = Markup(", ").join(_numbered(reference) for reference in listed)
+    more = Markup("")
+    if left := len(one.captures) - len(listed):
+        more = Markup(" {}").format(phrase("guide.claims.label.more", lang, more=left))
+    name = captured(one.outcome.claim.evidence)
+    return Markup('<span class="refs">{} {}{}</span>').format(name, links, more)
+
+
+def _numbered(reference: Reference) -> Markup:
+    """A link to a capture in a list of some, after the name of their folder."""
+    return Markup('<a href="#{}" aria-label="{} {}">{}</a>').format(
+        anchored(reference), reference.evidence, reference.number, reference.number
+    )
+
+
+def _folder(material: Material, name: str, references: Sequence[Reference]) -> Markup:
+    evidence, found = material.folders[name], material.captures(name)
+    digest = evidence.manifest.files.get(CAPTURES, "")
+    heading = text("guide.captures.label.file", material.lang, folder=name, digest=digest)
+    body = joined(_capture(found[one.number], one, material.lang) for one in references)
+    return Markup('<h3 class="file">{}</h3>\n{}').format(captured(heading), body)
+
+
+def _capture(capture: Capture, reference: Reference, lang: str) -> Markup:
+    number = f"{reference.evidence} {reference.number}"
+    title = Markup("{} {} <strong>{}</strong>").format(
+        captured(number), code(capture.cell.id), captured(_verdict(capture, lang))
+    )
+    parts = [
+        _gist(capture, reference, lang),
+        *_course(capture, lang),
+    ]
+    for name, lines in derived(capture, lang).items():
+        if lines:
+            listed = joined(Markup("<li>{}</li>").format(captured(line)) for line in lines)
+            heading = text(f"explain.{name}", lang)
+            parts.append(Markup("<p>{}</p>\n<ul>\n{}\n</ul>").format(heading, listed))
+    return details(title, joined(parts), name=anchored(reference))
+
+
+def _gist(capture: Capture, reference: Reference, lang: str) -> Markup:
+    """What a reader sees who only points at a link to the capture."""
+    lines = []
+    for observed in capture.measurement.observations:
+        lines.append(_seen(observed, lang))
+    runtime = Markup("{} · {}").format(
+        code(capture.cell.runtime), captured(capture.measurement.source)
+    )
+    digest = Markup("{} {}").format(
+        text("guide.captures.label.facts", lang), code(capture.facts_sha256)
+    )
+    return Markup('<div class="gist">{}</div>').format(
+        joined(Markup("<p>{}</p>").format(line) for line in (*lines, runtime, digest))
+    )
+
+
+def _verdict(capture: Capture, lang: str) -> str:
+    verdict = capture.judgement.verdict
+    if verdict is None:
+        return text("guide.captures.label.published", lang)
+    return text(f"verdict.{verdict.verdict}", lang)
+
+
+def _course(capture: Capture, lang: str) -> Iterator[Markup]:
+    """The events in lists that keep their numbers, and between them what was observed."""
+    run: list[Event] = []
+    for one in course_of(capture.measurement):
+        if isinstance(one, Event):
+            run.append(one)
+            continue
+        yield from _events(run, lang)
+        run = []
+        yield Markup('<p class="seen">{}</p>').format(_seen(one, lang))
+    yield from _events(run, lang)
+
+
+def _seen(observed: Observation, lang: str) -> Markup:
+    after, *said = seen(observed, lang)
+    return phrase("guide.captures.label.seen", lang, after=after, said="; ".join(said))
+
+
+def _events(run: Sequence[Event], lang: str) -> Iterator[Markup]:
+    if run:
+        listed = joined(_event(event, lang) for event in run)
+        yield Markup('<ol class="course" start="{}">\n{}\n</ol>').format(run[0].seq, listed)
+
+
+def _event(event: Event, lang: str) -> Markup:
+    phase, lane, said = happened(event, lang)
+    marked = Markup(' class="mark"') if event.lane in ("fault", "effect") else Markup("")
+    when = Markup("{} · {}").format(printable(phase), lane)
+    told = phrase("guide.captures.label.seen", lang, after=when, said=said)
+    return Markup("<li{}>{}</li>").format(marked, told)

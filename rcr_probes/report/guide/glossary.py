@@ -1,0 +1,64 @@
+"""The words of the guide in both languages: nouns, fault locations, verdicts."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from rcr_probes.model import POINTS, VERDICTS
+from rcr_probes.report.guide.markup import code, joined, phrase, whole_table
+from rcr_probes.report.tables import PROBES
+from rcr_probes.report.texts import LANGS, table, text
+
+
+def words(lang: str) -> Markup:
+    """Three tables: nouns, fault locations, verdicts."""
+    return joined([_terms(lang), _points(lang), _verdicts(lang)])
+
+
+def _terms(lang: str) -> Markup:
+    """The page's own language first."""
+    order = sorted(LANGS, key=lambda one: one != lang)
+    names = [*(_label({"en": "english", "zh": "chinese"}[one], lang) for one in order)]
+    keys = [key.removesuffix(".name") for key in table() if key.startswith("guide.term.")]
+    rows = [
+        _row(
+            _in(lang, text(f"{key}.name", lang)),
+            _in(order[1], text(f"{key}.name", order[1])),
+            phrase(f"{key}.meaning", lang),
+        )
+        for key in keys
+        if not key.endswith(".meaning")
+    ]
+    return whole_table([*names, _label("meaning", lang)], rows, _label("terms", lang), lang)
+
+
+def _points(lang: str) -> Markup:
+    probes = {key[0]: probe for probe, key in PROBES.items()}
+    rows = [
+        _row(code(name), Markup(probes.get(name, "")), phrase(f"guide.point.{name}", lang))
+        for name in POINTS
+    ]
+    names = [_label(name, lang) for name in ("point", "probe", "meaning")]
+    return whole_table(names, rows, _label("points", lang), lang)
+
+
+def _verdicts(lang: str) -> Markup:
+    rows = [
+        _row(code(name), _in("zh", text(f"verdict.{name}", "zh")), text(f"action.{name}", lang))
+        for name in VERDICTS
+    ]
+    names = [text("column.verdict", lang), _label("chinese", lang), text("column.action", lang)]
+    return whole_table(names, rows, _label("verdicts", lang), lang)
+
+
+def _row(first: Markup, second: Markup, third: Markup | str) -> Markup:
+    return Markup('<th scope="row">{}</th><td>{}</td><td>{}</td>').format(first, second, third)
+
+
+def _in(lang: str, said: str) -> Markup:
+    """Words of one language, for a screen reader that speaks another."""
+    return Markup('<span lang="{}">{}</span>').format(lang, said)
+
+
+def _label(name: str, lang: str) -> str:
+    return text(f"guide.glossary.label.{name}", lang)

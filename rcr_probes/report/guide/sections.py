@@ -1,0 +1,313 @@
+"""The sections of the guide, one function each: what it says of the evidence, as HTML.
+
+A section whose evidence is not there is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pandas as pd
+from markupsafe import Markup
+
+from rcr_probes.evidence.claimed import Reference
+from rcr_probes.evidence.compare import compare
+from rcr_probes.model import MATCHED
+from rcr_probes.report import figure, matrix, repeats, tables
+from rcr_probes.report.guide import appendix, glossary
+from rcr_probes.report.guide.chooser import choices
+from rcr_probes.report.guide.decisions import chooser
+from rcr_probes.report.guide.markup import (
+    captured,
+    code,
+    details,
+    joined,
+    link,
+    phrase,
+    prose,
+    svg,
+    table,
+    wide,
+)
+from rcr_probes.report.guide.material import Material, place, shown
+from rcr_probes.report.notebook import facts
+from rcr_probes.report.texts import text
+
+ARTICLE, LOCATIONS, PUBLISHED, RUNTIMES = "article", "locations", "rcr-20260831", "runtimes"
+_P3 = "/".join(tables.P3)
+# The three facts of the picture: a small drawing of each, of 24 units square.
+_DRAWINGS = {
+    "state": '<path d="M6 3h9l4 4v14H6zM9 11l6 6m0-6l-6 6"/>',
+    "effect": '<circle cx="12" cy="12" r="8" class="full"/>',
+    "call": '<path d="M19 12a7 7 0 1 1-2-5m2-3v4h-4"/>',
+}
+
+
+def verdict(material: Material) -> Markup:
+    """What the verdict sentence, which is the page's title, says; its picture; where to go on."""
+    lead, readers = (prose(f"guide.verdict.{name}", material.lang) for name in ("lead", "readers"))
+    return joined([lead, _picture(material), readers])
+
+
+def locations(material: Material) -> Markup | None:
+    """P0 to P3, beside what was published of them."""
+    evidence, published = (material.folders.get(name) for name in (ARTICLE, PUBLISHED))
+    if evidence is None:
+        return None
+    lang = material.lang
+    frame = tables.fault_locations(evidence, lang)
+    name = text("column.probe", lang)
+    cells = {probe: "/".join(key) for probe, key in tables.PROBES.items()}
+    links = [{name: material.anchor(ARTICLE, cells[str(probe)])} for probe in frame[name]]
+    parts = [
+        prose("guide.locations.text", lang),
+        table(frame, text("table.fault_locations", lang), lang, links=links),
+        appendix.sentences(material, "E-A0.P0", "E-A0.P1", "E-A0.P2", "E-A0.P3"),
+        prose("guide.locations.reading", lang),
+    ]
+    if published is not None:
+        found = compare(evidence, published)
+        numbers = {"pairs": found.pairs, "values": found.values}
+        differences = len(found.differences)
+        parts.append(prose("guide.locations.published", lang, differences=differences, **numbers))
+    return joined(parts)
+
+
+def chain(material: Material) -> Markup | None:
+    """The causal figure of P3, how to read it, and every event."""
+    evidence = material.folders.get(ARTICLE)
+    if evidence is None:
+        return None
+    lang, known = material.lang, facts(evidence)
+    said = text("prose.chain_figure", lang, **known)
+    label = text("guide.chain.label.events", lang)
+    events = table(tables.events(evidence, lang), label, lang, tools=True)
+    return joined(
+        [
+            prose("guide.chain.text", lang),
+            _figure(
+                figure.rendered(figure.causal_chain(evidence, lang), ".svg", letters=True),
+                "chain",
+                text("guide.chain.label.figure", lang),
+                said,
+                lang,
+            ),
+            prose("prose.chain_reading", lang, **known),
+            details(label, events),
+        ]
+    )
+
+
+def controls(material: Material) -> Markup | None:
+    """P3 under its executors: what recovery left, what it knew, what the record remembers."""
+    evidence = material.folders.get(ARTICLE)
+    if evidence is None:
+        return None
+    lang = material.lang
+    parts = [prose("guide.controls.text", lang)]
+    shown = {"restart": tables.restart, "facts": tables.three_facts, "retained": tables.retained}
+    for name, make in shown.items():
+        frame = make(evidence, lang)
+        caption = text(f"guide.controls.caption.{name}", lang)
+        parts += [
+            prose(f"prose.restart_{'table' if name == 'restart' else name}", lang),
+            table(frame, caption, lang, links=_executors(material, frame)),
+        ]
+    parts += [appendix.sentences(material, "E-A1."), prose("guide.controls.reading", lang)]
+    return joined(parts)
+
+
+def everywhere(material: Material) -> Markup | None:
+    """What the states say over all cells, the verdict of each, and how many of them there are."""
+    evidence = material.folders.get(LOCATIONS)
+    if evidence is None:
+        return None
+    lang, known = material.lang, facts(evidence)
+    verdicts = tables.verdicts(evidence, lang)
+    return joined(
+        [
+            prose("prose.locations_states", lang, **known),
+            table(tables.states(evidence, lang), text("guide.matrix.caption.states", lang), lang),
+            prose("prose.locations_verdicts", lang),
+            table(
+                _policies(verdicts, lang),
+                text("table.verdicts", lang),
+                lang,
+                links=_verdict_links(material, verdicts, lang),
+                tools=True,
+            ),
+            prose("prose.locations_counted", lang),
+            table(tables.counted(evidence, lang), text("guide.matrix.caption.counted", lang), lang),
+            appendix.sentences(material, "locations."),
+        ]
+    )
+
+
+def eligibility(material: Material) -> Markup:
+    """What another call needs, and the chooser."""
+    made = choices(list(material.references()))
+    return joined([prose("guide.eligibility.text", material.lang), chooser(made, material.lang)])
+
+
+def runtimes(material: Material) -> Markup | None:
+    """Real runtimes under the same faults."""
+    evidence = material.folders.get(RUNTIMES)
+    if evidence is None:
+        return None
+    lang, known = material.lang, facts(evidence)
+    gap, every = repeats.gap(evidence, lang), repeats.table(evidence, lang)
+    label = text("table.repeats", lang)
+    return joined(
+        [
+            prose("prose.runtimes_question", lang, **known),
+            prose("prose.runtimes_gap", lang),
+            table(gap, text("table.gap", lang), lang, tools=True),
+            prose("prose.runtimes_matrix", lang),
+            _figure(
+                figure.rendered(matrix.matrix(evidence, lang), ".svg", letters=True),
+                "runtimes-matrix",
+                text("guide.figure.matrix", lang),
+                text("prose.runtimes_figure", lang, **known),
+                lang,
+            ),
+            prose("prose.runtimes_table", lang),
+            details(label, table(every, label, lang, tools=True)),
+            appendix.sentences(material, "runtimes."),
+            prose("prose.runtimes_limits", lang),
+        ]
+    )
+
+
+def limits(material: Material) -> Markup:
+    """What is not shown."""
+    return prose("guide.limits.text", material.lang)
+
+
+def recheck(material: Material) -> Markup:
+    """How to check it, in a minute, in ten, and fully."""
+    return prose("guide.recheck.text", material.lang, cell=_P3)
+
+
+def claims(material: Material) -> Markup:
+    """Every claim in one table."""
+    return joined([prose("guide.claims.text", material.lang), appendix.claims_table(material)])
+
+
+def words(material: Material) -> Markup:
+    """The words of both languages."""
+    lang = material.lang
+    return joined([prose("guide.glossary.text", lang), glossary.words(lang)])
+
+
+def captures(material: Material) -> Markup:
+    """Every capture that the page uses, whole."""
+    return joined(
+        [
+            prose("guide.captures.text", material.lang),
+            appendix.captures(material, _used(material)),
+        ]
+    )
+
+
+# In the order of the page.
+SECTIONS: Mapping[str, Callable[[Material], Markup | None]] = {
+    "verdict": verdict,
+    "locations": locations,
+    "chain": chain,
+    "controls": controls,
+    "matrix": everywhere,
+    "eligibility": eligibility,
+    "runtimes": runtimes,
+    "limits": limits,
+    "recheck": recheck,
+    "claims": claims,
+    "glossary": words,
+    "captures": captures,
+}
+
+
+def _picture(material: Material) -> Markup:
+    """P3 after its fault: what was recorded, what exists, and what was allowed."""
+    numbered = enumerate(material.captures(ARTICLE))
+    number, capture = next(((n, c) for n, c in numbered if c.cell.id == _P3), (0, None))
+    if capture is None:
+        return Markup("")
+    lang, judged = material.lang, capture.judgement
+    first = capture.measurement.after("fault")
+    assert first is not None
+    assert judged.decision is not None
+    assert judged.truth is not None
+    values = {
+        "state": code(first.recorded.status),
+        "effect": captured(len(first.effects or ())),
+        "call": captured(text(f"eligibility.{judged.decision.eligibility}", lang)),
+    }
+    tiles = Markup('\n<span class="unequal">≠</span>\n').join(
+        Markup(
+            '<div class="tile"><p>{}</p><svg viewBox="0 0 24 24" aria-hidden="true">{}</svg>'
+            '<p class="value">{}</p><p class="note">{}</p></div>'
+        ).format(
+            text(f"guide.verdict.tile.{name}", lang),
+            Markup(_DRAWINGS[name]),
+            value,
+            phrase(f"guide.verdict.tile.{name}_note", lang, harm=code(judged.truth.call_harm)),
+        )
+        for name, value in values.items()
+    )
+    caption = phrase(
+        "guide.verdict.picture", lang, capture=link(place(ARTICLE, number), f"{ARTICLE} {number}")
+    )
+    return Markup(
+        '<figure class="picture"><div class="tiles">\n{}\n</div>'
+        "<figcaption>{}</figcaption></figure>"
+    ).format(tiles, caption)
+
+
+def _figure(drawing: bytes, name: str, caption: str, said: str, lang: str) -> Markup:
+    """A figure that scrolls by itself where the page is narrow; below it, what it says in words."""
+    drawn = wide(caption, svg(drawing, name, said), lang, kind="wide drawing")
+    return Markup("<figure>{}<figcaption>{}</figcaption></figure>").format(drawn, captured(said))
+
+
+def _executors(material: Material, frame: pd.DataFrame) -> list[dict[str, str]]:
+    """For each row the capture of its executor."""
+    name = text("column.executor", material.lang)
+    cells = {
+        text(f"executor.{executor}", material.lang): "/".join(key)
+        for executor, key in tables.EXECUTORS.items()
+    }
+    return [{name: material.anchor(ARTICLE, cells[str(said)])} for said in frame[name]]
+
+
+def _policies(verdicts: pd.DataFrame, lang: str) -> pd.DataFrame:
+    return verdicts.rename(columns=lambda policy: text("table.policy", lang, policy=policy))
+
+
+def _verdict_links(material: Material, verdicts: pd.DataFrame, lang: str) -> list[dict[str, str]]:
+    """For each row of the matrix, policy → the capture of its cell."""
+    anchors = {
+        tuple(getattr(capture.cell, axis) for axis in MATCHED): place(LOCATIONS, number)
+        for number, capture in enumerate(material.captures(LOCATIONS))
+    }
+    axes = len(MATCHED) - 1
+    return [
+        {
+            text("table.policy", lang, policy=policy): anchors[key]
+            for policy in verdicts.columns
+            if (key := (*tuple(index)[:axes], policy)) in anchors
+        }
+        for index in verdicts.index
+    ]
+
+
+def _used(material: Material) -> Iterator[Reference]:
+    """The captures that this page links to."""
+    for claim in material.claims.claims:
+        yield from shown(claim)
+    whole = (ARTICLE, LOCATIONS)
+    costs = {
+        cost.reference for choice in choices(list(material.references())) for cost in choice.costs
+    }
+    for reference, _ in material.references():
+        if reference.evidence in whole or reference in costs:
+            yield reference

@@ -1,0 +1,368 @@
+"""A package is taken in whole and checked, or not at all, whatever its folder or .zip holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from rcr_probes.cli import main
+from rcr_probes.evidence import archive, names
+from rcr_probes.publish import layout
+from tests.evidence import made
+from tests.publish import packaged
+
+Captured = pytest.CaptureFixture[str]
+
+
+def zipped(folder: Path, place: Path, top: str = "") -> Path:
+    """A folder as a .zip, under a folder of its own where one is named."""
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as made:
+        for path in sorted(folder.rglob("*")):
+            made.write(path, f"{top}{path.relative_to(folder).as_posix()}")
+    return place
+
+
+def entries(place: Path, held: Mapping[str, bytes], mode: int = stat.S_IFREG | 0o644) -> Path:
+    """A .zip with entries of any name."""
+    with warnings.catch_warnings(), zipfile.ZipFile(place, "w") as made:
+        warnings.simplefilter("ignore")  # of names that are there twice
+        for name, data in held.items():
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = mode << 16
+            made.writestr(entry, data)
+    return place
+
+
+def refused(capsys: Captured, tmp_path: Path, package: Path, code: int = 1) -> str:
+    """What is said of a package that is not taken in; nothing is written."""
+    before = listed(tmp_path)
+    assert main(["import", str(package), "--into", str(tmp_path / "into")]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.match(r"rcr: .+\n  .+", err), err
+    assert listed(tmp_path) == before
+    return err
+
+
+def listed(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("form", ["folder", "zip", "zip under a folder"])
+def test_a_package_of_ours_becomes_evidence(
+    published: Path, source: Path, tmp_path: Path, form: str, capsys: Captured
+) -> None:
+    """Every file of the evidence and its claims, and what comes of it is sound."""
+    package = published
+    if form != "folder":
+        top = "package-1.0/" if "under" in form else ""
+        package = zipped(published, tmp_path / "package.zip", top)
+    assert main(["import", str(package), "--into", str(tmp_path / "into")]) == 0
+    for name in packaged.CAPTURED:
+        for path in (source / name).iterdir():
+            assert (tmp_path / "into" / name / path.name).read_bytes() == path.read_bytes()
+    assert main(["check", str(tmp_path / "into")]) == 0
+    assert "all hold" in capsys.readouterr().out
+
+
+def test_a_zip_of_the_original_form_becomes_evidence(tmp_path: Path, capsys: Captured) -> None:
+    """As its folder does."""
+    package = made.package(tmp_path / "package")
+    zipped(package, tmp_path / "package.zip", "package/")
+    for name in ("package", "package.zip"):
+        assert main(["import", str(tmp_path / name), "--into", str(tmp_path / f"{name}.in")]) == 0
+    found = [(tmp_path / name / "captures.jsonl").read_bytes() for name in
+             ("package.in", "package.zip.in")]  # fmt: skip
+    assert found[0] == found[1]
+
+
+def test_without_a_place_it_goes_below_runs(
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the package's name, without the suffix of a .zip."""
+    monkeypatch.chdir(tmp_path)
+    zipped(published, tmp_path / "found.zip")
+    assert main(["import", "found.zip"]) == 0
+    assert (tmp_path / "runs" / "found" / "small").is_dir()
+
+
+def test_a_zip_is_checked_as_a_folder_is(published: Path, tmp_path: Path, capsys: Captured) -> None:
+    """The same lines; one of another form is not checked, but told what to do."""
+    place = zipped(published, tmp_path / "package.zip")
+    assert packaged.ours(capsys, place) == packaged.ours(capsys, published)
+    zipped(made.package(tmp_path / "other"), tmp_path / "other.zip")
+    assert main(["check", str(tmp_path / "other.zip")]) == 2
+    assert "rcr import" in capsys.readouterr().err
+
+
+def test_a_package_that_was_changed_is_not_taken_in(
+    package: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """The first finding is the error; all of them are a check's to tell."""
+    packaged.replace(package / "tables/small.csv", "fault", "vault")
+    err = refused(capsys, tmp_path, package)
+    assert "tables/small.csv" in err
+    assert "rcr check" in err
+
+
+def test_what_is_there_already_is_not_replaced(
+    published: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """Somebody's runs are theirs."""
+    (tmp_path / "into").mkdir()
+    (tmp_path / "into" / "mine").touch()
+    assert "there already" in refused(capsys, tmp_path, published, code=2)
+
+
+ODD_NAMES = [
+    "../evil",
+    "a/../../evil",
+    "/evil",
+    "C:/evil",
+    "a\\..\\evil",
+    "./evil",
+    "a//evil",
+    "a\x1bb",
+    "a\nb",
+    "evil.",
+    "x" * 300,
+    "/".join("abcdefghijklmnopqrstuvwxyz"),
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_name_that_leaves_a_zip_is_refused(tmp_path: Path, name: str, capsys: Captured) -> None:
+    """Before anything is unpacked, with the name as it is."""
+    place = entries(tmp_path / "odd.zip", {layout.MANIFEST: b"{}", name: b"evil"})
+    assert repr(name)[:100] in refused(capsys, tmp_path, place)
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_name_that_leaves_a_manifest_is_refused(
+    tmp_path: Path, name: str, capsys: Captured
+) -> None:
+    """The same names, in a package of the original form."""
+    (tmp_path / "package").mkdir()
+    made.write_manifest(tmp_path / "package", [{"path": name, "sha256": "0" * 64}])
+    assert repr(name)[:100] in refused(capsys, tmp_path, tmp_path / "package")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a/Same", "a/same"),
+        ("a/same", "A/other"),
+        ("a/caf\u00e9", "a/cafe\u0301"),
+        ("stra\u00dfe", "STRASSE"),
+        ("a", "a/b"),
+    ],
+)
+def test_names_that_some_system_takes_for_one_are_refused(
+    tmp_path: Path, one: str, other: str, capsys: Captured
+) -> None:
+    """In a .zip, in a manifest, and in a folder: which file is meant depends on who looks."""
+    place = entries(tmp_path / "twice.zip", {one: b"1", other: b"2"})
+    assert "clash" in refused(capsys, tmp_path, place)
+    (tmp_path / "package").mkdir()
+    listed = [{"path": path, "sha256": "0" * 64} for path in (one, other)]
+    made.write_manifest(tmp_path / "package", listed)
+    assert "clash" in refused(capsys, tmp_path, tmp_path / "package")
+
+
+def test_a_folder_in_the_place_of_a_file_is_refused(tmp_path: Path, capsys: Captured) -> None:
+    """In whichever order a .zip has them."""
+    for held in (["a", "a/"], ["A/", "a"]):
+        place = entries(tmp_path / "odd.zip", dict.fromkeys(held, b""))
+        assert "clash" in refused(capsys, tmp_path, place)
+        place.unlink()
+
+
+def test_a_name_that_a_zip_holds_twice_is_refused(tmp_path: Path, capsys: Captured) -> None:
+    """Programs differ in which one they take."""
+    place = tmp_path / "twice.zip"
+    with warnings.catch_warnings(), zipfile.ZipFile(place, "w") as archive:
+        warnings.simplefilter("ignore")
+        archive.writestr("manifest.json", b"{}")
+        archive.writestr("manifest.json", b"[]")
+    assert "clash" in refused(capsys, tmp_path, place)
+
+
+def test_names_in_a_folder_that_clash_are_found(package: Path) -> None:
+    """Where this system keeps both."""
+    (package / "tables/Small.csv").write_text("x")
+    _, lines = packaged.theirs(package)
+    assert any("clashes with" in line for line in lines)
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR])
+def test_what_is_no_plain_file_in_a_zip_is_refused(
+    tmp_path: Path, kind: int, capsys: Captured
+) -> None:
+    """A link could lead anywhere once it is unpacked."""
+    place = entries(tmp_path / "odd.zip", {"manifest.json": b"/etc/passwd"}, kind | 0o777)
+    assert re.search("symbolic link|no regular file", refused(capsys, tmp_path, place))
+
+
+def out(path: Path, outside: Path) -> None:
+    """Move something away, and leave a link to it."""
+    path.rename(outside)
+    path.symlink_to(outside)
+
+
+def pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+PLACES: dict[str, Callable[[Path, Path], object]] = {
+    "a file": lambda f, outside: out(f / "check.py", outside),
+    "a folder": lambda f, outside: out(f / "evidence/small", outside),
+    "the evidence": lambda f, outside: out(f / "evidence", outside),
+    "a dangling one": lambda f, outside: (f / "guide/more.html").symlink_to(outside),
+    "a pipe": lambda f, _: pipe(f / "guide/pipe"),
+    "a pipe in place of a file": lambda f, _: pipe(f / layout.MANIFEST),
+    "a name that is no UTF-8": lambda f, _: open(os.fsencode(f) + b"/\xff", "w").close(),
+    "a folder too deep": lambda f, _: (f / "/".join("a" * 300)).mkdir(parents=True),
+}
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_what_a_package_may_not_hold_is_refused(
+    package: Path, tmp_path: Path, what: str, capsys: Captured
+) -> None:
+    """No link is followed, no pipe is opened, and nobody waits."""
+    PLACES[what](package, tmp_path / "outside")
+    refused(capsys, tmp_path, package)
+    assert packaged.theirs(package)[0] == 1
+
+
+def test_a_bomb_is_refused_before_it_fills_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """By what really comes out, whatever a header says."""
+    monkeypatch.setattr(archive, "MOST_BYTES", 1 << 20)
+    place = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("manifest.json", bytes(1 << 24))
+    assert "larger than any package" in refused(capsys, tmp_path, place)
+
+
+def test_many_small_files_are_refused_by_their_sum(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """None is too large, and all are."""
+    monkeypatch.setattr(archive, "MOST_IN_ALL", 1 << 16)
+    place = tmp_path / "many.zip"
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as made:
+        for number in range(20):
+            made.writestr(f"f{number}", bytes(1 << 14))
+    assert "larger than any package" in refused(capsys, tmp_path, place)
+
+
+def test_too_many_names_are_refused_unread(tmp_path: Path, capsys: Captured) -> None:
+    """In a .zip by its end, and in a folder by counting no further."""
+    place = entries(
+        tmp_path / "names.zip", {f"f{number}": b"" for number in range(names.MOST_FILES + 1)}
+    )
+    assert "larger than any package" in refused(capsys, tmp_path, place)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, 0xFFFFFFF0, 0, 0)
+    (tmp_path / "end.zip").write_bytes(end)
+    assert "larger than any package" in refused(capsys, tmp_path, tmp_path / "end.zip")
+
+
+def broken(published: Path, place: Path) -> dict[str, bytes]:
+    """Bytes that begin or end as a .zip does, and are none."""
+    whole = zipped(published, place).read_bytes()
+    local = whole.index(b"PK\x01\x02")
+    encrypted = bytearray(whole)
+    encrypted[local + 8] |= 1
+    unknown = bytearray(whole)
+    unknown[local + 10] = 99
+    flipped = bytearray(whole)
+    flipped[200] ^= 0xFF
+    return {
+        "nothing": b"",
+        "text": b"no zip at all",
+        "cut": whole[: len(whole) // 2],
+        "beginning cut": whole[100:],
+        "encrypted": bytes(encrypted),
+        "unknown compression": bytes(unknown),
+        "flipped": bytes(flipped),
+        "squeezed": zlib.compress(whole),
+    }
+
+
+def test_what_is_no_zip_is_refused(published: Path, tmp_path: Path, capsys: Captured) -> None:
+    """With what is wrong with it."""
+    for name, data in broken(published, tmp_path / "whole.zip").items():
+        place = tmp_path / "broken.zip"
+        place.write_bytes(data)
+        assert "cannot be read as a .zip" in refused(capsys, tmp_path, place), name
+
+
+DEEP = b"[" * 100_000
+CONTENT: dict[str, tuple[str, bytes]] = {
+    "a manifest that is nested deeply": (layout.MANIFEST, DEEP),
+    "a manifest that is no UTF-8": (layout.MANIFEST, b'{"schema_version": 1, "files": "\xff"}'),
+    "provenance that is nested deeply": (layout.PROVENANCE, DEEP),
+    "a signature that is nested deeply": (layout.SIGNATURE, DEEP),
+    "claims that are no UTF-8": ("evidence/claims.toml", b"\xff"),
+    "claims that are nested deeply": ("evidence/claims.toml", b"a = " + DEEP),
+    "claims of one endless key": ("evidence/claims.toml", b"a" + b".a" * 200_000 + b" = 1"),
+    "claims without an end": ("evidence/claims.toml", b"#" * (1 << 21)),
+    "a guide that is no UTF-8": ("guide/index.html", b"\xff"),
+    "a guide of opening marks": ("guide/index.html", b"<" * 200_000),
+    "a guide of scripts": ("guide/index.html", b"<script" * 100_000),
+    "a guide of rows": ("guide/index.html", b'<tr id="claim-' * 100_000),
+    "a capture that is nested deeply": ("evidence/small/captures.jsonl", DEEP + b"\n"),
+    "a capture without an end": ("evidence/small/captures.jsonl", b'"' * 100_000),
+    "a capture that is no UTF-8": ("evidence/small/captures.jsonl", b'"\xff"\n'),
+    "an environment of a huge number": (
+        "evidence/small/environment.json",
+        b'{"schema": ' + b"9" * 100_000 + b"}",
+    ),
+    "a manifest of evidence that is nested deeply": ("evidence/small/manifest.json", DEEP),
+}
+
+
+@pytest.mark.parametrize("what", CONTENT)
+def test_what_cannot_be_read_is_a_finding_of_its_file(
+    package: Path, tmp_path: Path, what: str, capsys: Captured
+) -> None:
+    """Also where every other digest was made to fit; and no time is lost on it."""
+    path, data = CONTENT[what]
+    (package / path).write_bytes(data)
+    found = packaged.digests(package)
+    if path != layout.MANIFEST:
+        (package / layout.MANIFEST).write_bytes(layout.manifest(found))
+    (package / layout.SUMS).write_bytes(layout.sums(packaged.digests(package)))
+    code, lines = packaged.theirs(package)
+    assert code == 1
+    assert any(line.startswith(path) for line in lines), lines
+    refused(capsys, tmp_path, package)
+
+
+def test_a_huge_file_or_line_is_not_read(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """A file by its size, a line by how far one may read."""
+    captures = package / "evidence/small/captures.jsonl"
+    monkeypatch.setattr("rcr_probes.evidence.check.LONGEST", 100)
+    assert "longer than" in "".join(packaged.ours(capsys, package)[1])
+    with open(captures, "r+b") as file:
+        file.truncate(1 << 40)  # a hole: no byte of it is on the disk
+    assert "bytes" in refused(capsys, tmp_path, package)
+    captures.unlink()
+    for number in range(names.MOST_IN_ALL // names.MOST_BYTES + 1):
+        with open(package / f"guide/{number}", "wb") as file:
+            file.truncate(names.MOST_BYTES)
+    assert "bytes" in refused(capsys, tmp_path, package)

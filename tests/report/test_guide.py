@@ -1,0 +1,147 @@
+"""The guide's pages: made of captures alone, the same bytes on every run, and never markup."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rcr_probes.eligibility import decide, may_call
+from rcr_probes.errors import EvidenceError, NotEvidence
+from rcr_probes.evidence.claims import FILE
+from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.model import EFFECT_FACTS, IDENTITIES
+from rcr_probes.report.explain import printable
+from rcr_probes.report.guide import material
+from rcr_probes.report.guide.build import PAGES, build
+from rcr_probes.report.guide.chooser import DECLARED, Choice, choices
+from rcr_probes.report.guide.markup import captured, prose
+from rcr_probes.report.guide.sections import SECTIONS
+from rcr_probes.report.texts import LANGS, table
+
+ROOT = Path(__file__).resolve().parents[2]
+EVIDENCE = ROOT / "evidence"
+
+
+def article_alone(folder: Path) -> Path:
+    """A folder with the article's evidence and the claims about it."""
+    shutil.copytree(EVIDENCE / "article", folder / "article")
+    entries = (EVIDENCE / FILE).read_text(encoding="utf-8").split("\n[[")
+    kept = [one for one in entries if 'evidence = "article"' in one and one.startswith("claim]]")]
+    (folder / FILE).write_text("".join(f"[[{one}\n" for one in kept), encoding="utf-8")
+    return folder
+
+
+def test_the_committed_pages_are_what_building_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is built; where this fails, `make guide` helps."""
+    monkeypatch.chdir(tmp_path)
+    for path in build("pages", evidence=EVIDENCE):
+        assert path.read_bytes() == (EVIDENCE / "guide" / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize("name", PAGES.values())
+def test_a_page_names_no_other_host(name: str) -> None:
+    """It loads nothing, and what it links to lies in itself or beside it."""
+    page = (EVIDENCE / "guide" / name).read_text(encoding="utf-8")
+    links = re.findall(r'(?:src|href|action)="([^"]*)"', page)
+    assert {link for link in links if not link.startswith(("#", "data:"))} == set(PAGES.values())
+    assert "@import" not in page
+    assert {where[:5] for where in re.findall(r"url\(([^)]*)", page)} <= {"data:", "#chai", "#runt"}
+
+
+@pytest.mark.parametrize("key", [key for key in table() if key.startswith("guide.")])
+def test_the_guide_types_no_number(key: str) -> None:
+    """A number that a reader sees comes from a capture, unless a name or a command has it."""
+    for said in table()[key].values():
+        bare = re.sub(r"`[^`]*`|(?m:^    .*$)|P[0-3]|SHA-256|CC BY 4\.0", "", said)
+        assert not re.search(r"\d", bare)
+
+
+@pytest.fixture(scope="module")
+def chosen() -> list[Choice]:
+    return choices(list(material.read(EVIDENCE, "en").references()))
+
+
+def test_every_combination_of_facts_is_decided_by_the_library(chosen: list[Choice]) -> None:
+    """None is missing, none is there twice, and each has an address of its own."""
+    capabilities = {(), *((name,) for name in DECLARED), DECLARED}
+    wanted = set(product(IDENTITIES, EFFECT_FACTS, capabilities))
+    assert {(c.facts.identity, c.facts.effect, c.facts.capability) for c in chosen} == wanted
+    assert len({one.anchor for one in chosen}) == len(chosen) == len(wanted)
+    assert all(one.decision == decide(one.facts) for one in chosen)
+
+
+def test_what_ignoring_a_decision_costs_is_told_by_a_capture_that_did(
+    chosen: list[Choice],
+) -> None:
+    """Of a decision not to call, one that was called; of one to call, one that was left alone."""
+    by_place = dict(material.read(EVIDENCE, "en").references())
+    told = [(one, cost) for one in chosen for cost in one.costs]
+    assert {cost.kind for _, cost in told} >= {"called_twice", "wrong", "recognised", "blocked"}
+    for one, cost in told:
+        judged = by_place[cost.reference].judgement
+        assert judged.facts is not None
+        assert judged.facts.effect == (cost.supposed or one.facts.effect)
+        assert (judged.facts == one.facts) == (cost.facts is None and cost.supposed is None)
+        left = cost.supposed == "absent" if cost.supposed else may_call(one.decision)
+        assert (cost.kind == "blocked") == left
+
+
+@given(st.text(max_size=200))
+@example("<script>1</script>")
+@example("\u202e\u2066\x00\u2028")
+def test_what_was_captured_is_text(said: str) -> None:
+    """However it is worded, a browser reads it as the words that a terminal shows."""
+    shown = str(captured(said))
+    inner = re.fullmatch(r'<bdi(?: class="long")?>([^<>]*)</bdi>', shown)
+    assert inner
+    assert html.unescape(inner[1]) == printable(said)
+
+
+@given(st.text(max_size=50))
+def test_what_is_filled_into_a_text_is_neither_markdown_nor_markup(said: str) -> None:
+    """It is put in when the text is HTML already."""
+    filled = str(prose("guide.recheck.text", "en", cell=said))
+    assert str(captured(said)) in filled
+
+
+def test_a_claim_that_does_not_hold_says_so(tmp_path: Path) -> None:
+    """The page shows what was measured, what was expected, and why that is not the same."""
+    folder = article_alone(tmp_path)
+    text = (folder / FILE).read_text(encoding="utf-8")
+    (folder / FILE).write_text(text.replace("expect = 2", "expect = 7"), encoding="utf-8")
+    page = SECTIONS["claims"](material.read(folder, "en"))
+    assert page is not None
+    row = page[page.index('<tr id="claim-E-A1.none"') :].split("</tr>")[0]
+    assert ">2</bdi>" in row
+    assert ">7</bdi>" in row
+    assert "no</td>" in row
+    assert "expects 7" in row
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_a_section_without_its_evidence_is_left_out(tmp_path: Path, lang: str) -> None:
+    """What is there is told, and nothing fails for what is not."""
+    found = material.read(article_alone(tmp_path), lang)
+    there = {name for name, make in SECTIONS.items() if make(found) is not None}
+    assert there == set(SECTIONS) - {"matrix", "runtimes"}
+
+
+def test_a_folder_that_is_no_evidence_is_refused(tmp_path: Path) -> None:
+    """Before a notebook runs, with what is wrong and what to do."""
+    with pytest.raises(NotEvidence):
+        build(tmp_path / "pages", evidence=tmp_path)
+    folder = article_alone(tmp_path)
+    with open(folder / "article" / CAPTURES, "ab") as file:
+        file.write(b"\n")
+    with pytest.raises(EvidenceError, match="changed after it was sealed"):
+        build(tmp_path / "pages", evidence=folder)
+    assert not (tmp_path / "pages").exists()
