@@ -36,7 +36,11 @@ from rcr_probes.model import WORKER, Capture, Cell, Json, Measurement, Plan
 _NAMED = 3  # cells that are named one by one where many are missing, as after an interruption
 LONGEST = 1 << 24  # bytes of a line; a capture has some thousands
 _SMALL = 1 << 26  # bytes of a small file
-_KINDS = ("judgement", "digest")  # looks at a capture that are told apart; the others are alike
+# The looks at a capture that are told apart; what others find is of the kind ``capture``.
+_LOOKS = (
+    "origin", "cell", "approved", "processes", "judgement", "digest", "observations", "sequence",
+    "points", "standing", "counts", "effects", "returns", "states", "never", "digests", "forced",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +278,7 @@ def _capture(line: bytes, number: int, order: _Order, captured: list[str]) -> It
     for problem in order.problems(capture.cell, number):
         yield Finding(place, problem, "order")
     for look, problem in consistency.found(capture):
-        yield Finding(place, problem, look if look in _KINDS else "capture")
+        yield Finding(place, problem, look if look in _LOOKS else "capture")
 
 
 class _Order:

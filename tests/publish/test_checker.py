@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rcr_probes
+from rcr_probes.evidence.check import _LOOKS as LOOKS
 from rcr_probes.evidence.check import check
 from rcr_probes.publish import checker, layout
 from rcr_probes.publish.build import publish
@@ -125,7 +126,7 @@ def kinds() -> set[str]:
 def test_every_sort_of_finding_is_said_in_both_languages() -> None:
     """And the program in a package carries just these texts."""
     said = {key.removeprefix("finding.") for key in table() if key.startswith("finding.")}
-    assert kinds() | {"judgement", "digest"} == said
+    assert kinds() | set(LOOKS) == said
     assert {f"finding.{kind}" for kind in said} <= checker.spoken().keys()
 
 

@@ -93,6 +93,9 @@ def test_what_ignoring_a_decision_costs_is_told_by_a_capture_that_did(
         assert (judged.facts == one.facts) == (cost.facts is None and cost.supposed is None)
         left = cost.supposed == "absent" if cost.supposed else may_call(one.decision)
         assert (cost.kind == "blocked") == left
+        first, last = by_place[cost.reference].measurement.observations
+        if cost.kind in ("called_twice", "recognised"):  # by recovery, and not by the runtime alone
+            assert (last.calls or 0) > (first.calls or 0)
 
 
 @given(st.text(max_size=200))

@@ -66,7 +66,7 @@ def captures(material: Material, used: Iterable[Reference]) -> Markup:
 
 def mention(reference: Reference) -> Markup:
     """A link to a capture, as it is called in a sentence."""
-    return link(anchored(reference), f"{reference.evidence} {reference.number}")
+    return link(anchored(reference), f"{reference.evidence} {reference.number + 1}")
 
 
 def _claim(one: Claimed, lang: str) -> Markup:
@@ -124,7 +124,7 @@ def _links(one: Claimed, lang: str, many: int | None = None) -> Markup:
 def _numbered(reference: Reference) -> Markup:
     """A link to a capture in a list of some, after the name of their folder."""
     return Markup('<a href="#{}" aria-label="{} {}">{}</a>').format(
-        anchored(reference), reference.evidence, reference.number, reference.number
+        anchored(reference), reference.evidence, reference.number + 1, reference.number + 1
     )
 
 
@@ -137,7 +137,7 @@ def _folder(material: Material, name: str, references: Sequence[Reference]) -> M
 
 
 def _capture(capture: Capture, reference: Reference, lang: str) -> Markup:
-    number = f"{reference.evidence} {reference.number}"
+    number = f"{reference.evidence} {reference.number + 1}"
     title = Markup("{} {} <strong>{}</strong>").format(
         captured(number), code(capture.cell.id), captured(_verdict(capture, lang))
     )

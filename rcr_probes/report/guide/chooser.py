@@ -144,6 +144,8 @@ def _shows(capture: Capture) -> Iterable[str]:
     }
     by_harm = {"wrong": "wrong", "duplicate": "duplicate", "none": "harmless", "useless": "useless"}
     shown = [by_harm[truth.call_harm]]
-    if verdict.verdict in by_verdict:
+    first, last = capture.measurement.observations
+    recalled = (last.calls or 0) > (first.calls or 0)  # else it was the runtime, before recovery
+    if verdict.verdict in by_verdict and (recalled or verdict.verdict == "blocked"):
         shown.append(by_verdict[verdict.verdict])
     return shown
