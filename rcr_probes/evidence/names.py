@@ -38,8 +38,9 @@ def clash(paths: Iterable[str]) -> tuple[str, str] | None:
     files: dict[str, str] = {}
     folders: dict[str, str] = {}
     for path in paths:
-        if (first := files.setdefault(folded(path), path)) is not path:
-            return first, path
+        if folded(path) in files:
+            return files[folded(path)], path
+        files[folded(path)] = path
         parts = path.split("/")
         for depth in range(1, len(parts)):
             folder = "/".join(parts[:depth])

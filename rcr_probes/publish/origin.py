@@ -54,7 +54,10 @@ def origin(folder: Path, day: str | None, commit: str | None) -> Origin:
         return Origin(day, commit, None)
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
     added = _git(folder, "status", "--porcelain", "--", ".")
-    return Origin(day, _git(folder, "rev-parse", "HEAD"), bool(changes or added))
+    looked = changes is not None and added is not None
+    return Origin(
+        day, _git(folder, "rev-parse", "HEAD"), bool(changes or added) if looked else None
+    )
 
 
 def _day(given: str) -> str:

@@ -1,9 +1,9 @@
 """What a page of the guide says of the claims: each sentence, its value, and what was expected.
 
-A claim stands in a table row with the anchor ``claim-ID``: first its sentence, then its value and
-what is expected, each in a cell of its own. A list of claims (``<ul class="claims">``) says the
-sentence once more before a link to that row. Standard library alone: the package's own checker
-embeds this module as it is.
+A claim stands in one table row with the anchor ``claim-ID``: first its id and its sentence, which
+its captures follow, then its value and what is expected, each in a cell of its own. A list of
+claims (``<ul class="claims">``) says the sentence once more before a link to that row. Standard
+library alone: the package's own checker embeds this module as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 _MARK = re.compile(r"<[^<>]*>")
 _BLANK = re.compile(r"\s+")
 _LIST = '<ul class="claims">'
+_CAPTURES = '<span class="refs">'  # ends the sentence in a row
 
 
 class Page:
@@ -25,23 +26,32 @@ class Page:
 
     def __init__(self, source: str) -> None:
         shown = source
-        for element in ("script", "style"):
-            shown = _without(shown, element)
-        self._rows = dict(_rows(shown))
+        for begin, end in (("<!--", "-->"), ("<script", "</script"), ("<style", "</style")):
+            shown = _without(shown, begin, end)
+        self._rows = list(_rows(shown))
         self._listed = list(_listed(shown))
+        self._whole = shown.count('id="claim-') == len(self._rows)  # else one is no such row
+
+    @property
+    def claims(self) -> set[str]:
+        """The claims that the page speaks of."""
+        return {name for name, _ in (*self._rows, *self._listed)}
 
     def says(self, claim: str, sentence: str, value: str, expect: str) -> bool:
-        """Whether the page says this of the claim, wherever it says something of it."""
-        said, *cells = self._rows.get(claim, "").split("<td")
+        """Whether the page says this of the claim, in its one row and in every list."""
+        rows = [row for name, row in self._rows if name == claim]
+        if len(rows) != 1 or not self._whole:
+            return False
+        head, *cells = rows[0].split("<td")
         return (
-            _plain(sentence) in _text(said)
+            _text(head.partition(_CAPTURES)[0]) == _plain(f"{claim}{sentence}")
             and [_text(f"<td{cell}") for cell in cells[:2]] == [_plain(value), _plain(expect)]
             and all(text == _plain(sentence) for name, text in self._listed if name == claim)
         )
 
 
 def _rows(source: str) -> Iterator[tuple[str, str]]:
-    """Each claim that has a row, and the row from its anchor on; the last, where there are two."""
+    """Each claim that has a row, and the row from its anchor on."""
     _, *begun = source.split('<tr id="claim-')
     for part in begun:
         name, _, row = part.partition('">')
@@ -67,10 +77,10 @@ def _plain(text: str) -> str:
     return _BLANK.sub("", text)
 
 
-def _without(source: str, element: str) -> str:
-    """The source without these elements; one that does not end takes what follows with it."""
-    begins = re.compile(f"<{element}", re.IGNORECASE)
-    ends = re.compile(f"</{element}", re.IGNORECASE)
+def _without(source: str, first: str, last: str) -> str:
+    """The source without what lies between these; one that does not end takes the rest with it."""
+    begins = re.compile(first, re.IGNORECASE)
+    ends = re.compile(last, re.IGNORECASE)
     kept: list[str] = []
     at = 0
     while begin := begins.search(source, at):

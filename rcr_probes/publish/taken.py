@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from rcr_probes.errors import EvidenceError
+from rcr_probes.errors import EvidenceError, PlanError
 from rcr_probes.publish.build import refuse_taken
 from rcr_probes.publish.layout import EVIDENCE
 from rcr_probes.publish.verify import Report, verify
@@ -24,7 +24,7 @@ def take(folder: Path, into: Path) -> Report:
 
     Raises:
         EvidenceError: something in the package is not as it should be; nothing was written.
-        PlanError: ``into`` is there already.
+        PlanError: ``into`` is there already, or lies in the package.
         OSError: it cannot be written.
     """
     report = verify(folder)
@@ -35,6 +35,8 @@ def take(folder: Path, into: Path) -> Report:
             "Do not trust this package; see all that is wrong with it: rcr check PACKAGE",
         )
     refuse_taken(into)
+    if into.resolve().is_relative_to(folder.resolve()):
+        raise PlanError(f"{into} lies in {folder}.", "Name a place outside of it with --into.")
     into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".rcr-import-", dir=into.parent) as temporary:
         made = Path(temporary, "evidence")

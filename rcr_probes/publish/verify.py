@@ -334,6 +334,9 @@ def _page(
         if not shown.says(claim.id, sentence, *numbers):
             said = f"does not say of claim {claim.id} what its captures give."
             yield Finding(path, said, "page", {"claim": claim.id})
+    for name in sorted(shown.claims - {outcome.claim.id for outcome in outcomes}):
+        said = f"speaks of claim {check.plain(name)}, which no capture bears out."
+        yield Finding(path, said, "page", {"claim": check.plain(name)})
 
 
 def _provenance(report: Report, evidence: list[str]) -> Iterator[Finding]:

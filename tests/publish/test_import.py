@@ -123,6 +123,16 @@ def test_what_is_there_already_is_not_replaced(
     assert "there already" in refused(capsys, tmp_path, published, code=2)
 
 
+def test_a_package_is_not_taken_into_itself(
+    package: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """It would be copied into its own copy, without an end."""
+    before = listed(tmp_path)
+    assert main(["import", str(package), "--into", str(package / "evidence" / "mine")]) == 2
+    assert "lies in" in capsys.readouterr().err
+    assert listed(tmp_path) == before
+
+
 ODD_NAMES = [
     "../evil",
     "a/../../evil",

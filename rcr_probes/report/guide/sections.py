@@ -255,7 +255,9 @@ def _picture(material: Material) -> Markup:
         for name, value in values.items()
     )
     caption = phrase(
-        "guide.verdict.picture", lang, capture=link(place(ARTICLE, number), f"{ARTICLE} {number}")
+        "guide.verdict.picture",
+        lang,
+        capture=link(place(ARTICLE, number), f"{ARTICLE} {number + 1}"),  # as appendix.mention
     )
     return Markup(
         '<figure class="picture"><div class="tiles">\n{}\n</div>'
