@@ -100,17 +100,24 @@ class _Resource:
 
 
 @dataclass(frozen=True, slots=True)
+class _Predicate:
+    result: str
+    failedTests: tuple[str, ...]  # noqa: N815 (named by in-toto)
+
+
+@dataclass(frozen=True, slots=True)
 class _Statement:
     _type: str
     subject: tuple[_Resource, ...]
     predicateType: str  # noqa: N815 (named by in-toto)
+    predicate: _Predicate
 
 
 def opened(data: bytes) -> Envelope:
     """The envelope that a file holds.
 
     Raises:
-        Unreadable: it is none, or is not about one manifest.
+        Unreadable: it is none, is not about one manifest, or says that a test of it failed.
     """
     envelope = strict.decoded(data, _Envelope)
     if envelope.payloadType != PAYLOAD_TYPE or not envelope.signatures:
@@ -121,6 +128,8 @@ def opened(data: bytes) -> Envelope:
         raise strict.Unreadable("it holds no statement about the result of a test")
     if [one.name for one in said.subject] != [MANIFEST]:
         raise strict.Unreadable(f"it is not about one {MANIFEST}")
+    if said.predicate.result != "PASSED" or said.predicate.failedTests:
+        raise strict.Unreadable("it says that the package did not pass its test")
     return Envelope(
         payload,
         said.subject[0].digest.get("sha256", ""),

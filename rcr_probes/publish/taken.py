@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from rcr_probes.errors import EvidenceError, PlanError
+from rcr_probes.evidence import names
 from rcr_probes.publish.build import refuse_taken
 from rcr_probes.publish.layout import EVIDENCE
 from rcr_probes.publish.verify import Report, verify
@@ -40,6 +41,9 @@ def take(folder: Path, into: Path) -> Report:
     into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".rcr-import-", dir=into.parent) as temporary:
         made = Path(temporary, "evidence")
-        shutil.copytree(folder / EVIDENCE, made)
+        files, _ = names.walked(folder / EVIDENCE)  # bytes alone: modes are a stranger's
+        for path in files:
+            (made / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(folder / EVIDENCE / path, made / path)
         made.rename(into)
     return report

@@ -17,6 +17,7 @@ import pytest
 from rcr_probes.cli import main
 from rcr_probes.evidence import archive, names
 from rcr_probes.publish import layout
+from rcr_probes.publish.taken import take
 from tests.evidence import made
 from tests.publish import packaged
 
@@ -121,6 +122,16 @@ def test_what_is_there_already_is_not_replaced(
     (tmp_path / "into").mkdir()
     (tmp_path / "into" / "mine").touch()
     assert "there already" in refused(capsys, tmp_path, published, code=2)
+
+
+def test_bytes_alone_are_taken_in(package: Path, tmp_path: Path) -> None:
+    """What a stranger's folder lets run, or lets anybody write, is no such thing here."""
+    for path in (package / "evidence").rglob("plan.json"):
+        path.chmod(0o4777)
+    take(package, tmp_path / "into")
+    files = [path for path in (tmp_path / "into").rglob("*") if path.is_file()]
+    assert files
+    assert not any(path.stat().st_mode & 0o7022 for path in files)
 
 
 def test_a_package_is_not_taken_into_itself(

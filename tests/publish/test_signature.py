@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from rcr_probes.cli import main
 from rcr_probes.errors import EvidenceError, RcrError
+from rcr_probes.evidence.strict import Unreadable
 from rcr_probes.publish import layout, signature, statement
 from rcr_probes.publish.build import publish
 from tests.publish import packaged
@@ -157,3 +158,23 @@ def test_trust_asks_for_a_signature(
     for place, code in ((package, 1), (source, 2)):
         assert main(["check", str(place), "--trust", str(keys.public)]) == code
         assert "signed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        {"result": "FAILED", "failedTests": []},
+        {"result": "PASSED", "failedTests": ["evidence"]},
+        {"result": "PASSED"},
+    ],
+)
+def test_a_statement_that_does_not_say_passed_vouches_for_nothing(
+    published: Path, predicate: dict[str, object]
+) -> None:
+    """However well it is signed: a key may sign that a test failed."""
+    found = envelope(published)
+    said = json.loads(base64.b64decode(str(found["payload"])))
+    changed = json.dumps({**said, "predicate": predicate}).encode()
+    found["payload"] = base64.b64encode(changed).decode()
+    with pytest.raises(Unreadable):
+        statement.opened(json.dumps(found).encode())
