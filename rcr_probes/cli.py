@@ -208,7 +208,13 @@ def _parser() -> argparse.ArgumentParser:
     add = command(commands.timeline, job, example, language).add_argument
     add("place", type=Path, metavar="DIR|FILE", help="evidence, a package, or a timeline.json")
     add("cell", nargs="?", metavar="CELL", help="of evidence: its id, or a part of it alone")
-    add("--at", type=int, required=True, metavar="N", help="the cutoff; of a cell, an event's seq")
+    add(
+        "--at",
+        type=_cutoff,
+        required=True,
+        metavar="N",
+        help="the cutoff; of a cell, an event's seq",
+    )
     add("--json", **flag, help="as one object")
 
     job = "decide from facts whether an operation may be called again"
@@ -239,6 +245,17 @@ def _request(given: str) -> int | None:
         return None
     if not given.isdecimal():
         raise argparse.ArgumentTypeError(f"{given!r} is neither a number nor all")
+    return int(given)
+
+
+def _cutoff(given: str) -> int:
+    """A number of 64 bits: a longer one could be read, and not be written again."""
+    if (
+        len(given) > 20
+        or not given.lstrip("-").isdecimal()
+        or not -(1 << 63) <= int(given) < 1 << 63
+    ):
+        raise argparse.ArgumentTypeError(f"{given[:20]!r} is no whole number of 64 bits")
     return int(given)
 
 

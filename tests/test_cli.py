@@ -836,3 +836,9 @@ def test_help_and_decide_import_nothing_heavy(argv: list[str]) -> None:
     )
     assert done.returncode == 0
     assert not HEAVY & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("at", ["9" * 4300, str(1 << 63), "True", "1.0"])
+def test_a_cutoff_is_a_number_that_can_be_written_again(at: str, capsys: Captured) -> None:
+    """One of thousands of digits can be read, and then not be said."""
+    assert "64 bits" in refused(capsys, "timeline", "evidence/article", P3, "--at", at)
