@@ -13,11 +13,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 run: .venv/installed-core ## measure the article's two tables on this machine
 	$(BIN)/rcr run article
 
-test: .venv/installed-dev ## lint, types, every test; the notebooks come last, under strict nbval
+# A process for each core. One file's tests stay together: the cells of a notebook share a kernel.
+test: .venv/installed-dev ## lint, types, every test, and the notebooks under strict nbval
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest --nbval --nbval-current-env
+	$(BIN)/pytest --nbval --nbval-current-env --numprocesses auto --dist loadfile
 
 # Real runtimes wait more than they compute, so more cells run side by side than there are cores.
 runtimes: .venv/installed-runtimes node_modules/.bin/restate-server ## install the real runtimes and run them through the same faults

@@ -347,7 +347,7 @@ def test_misuse_is_named_with_what_to_type_instead(folder: Path, tmp_path: Path)
         ((folder, "--at", 0), made.P3.id),
         ((folder, "nowhere", "--at", 0), made.P3.id),
         ((written(tmp_path, value()), made.P3.id, "--at", 0), "Leave it out"),
-        ((folder, made.P3.id, "--at", "1.0"), "invalid int value: '1.0'"),
+        ((folder, made.P3.id, "--at", "1.0"), "'1.0' is no whole number of 64 bits"),
         ((folder, made.P3.id), "required: --at"),
     ):
         code, out, err = rcr("timeline", *argv)
