@@ -42,9 +42,9 @@ notebooks: .venv/installed-notebooks ## execute the committed notebooks again, i
 	$(BIN)/rcr notebooks --into notebooks
 
 evidence: .venv/installed-core ## measure the committed evidence again, and transcribe the published
-	rm -rf evidence/article evidence/locations
-	$(BIN)/rcr run article --into evidence/article
-	$(BIN)/rcr run locations --into evidence/locations
+	@for plan in article locations faults contrast syscalls power; do \
+		rm -rf "evidence/$$plan" && $(BIN)/rcr run "$$plan" --into "evidence/$$plan" || exit 1; \
+	done
 	$(BIN)/python scripts/transcribe_article.py
 	$(BIN)/python -m scripts.make_synthetic_package
 

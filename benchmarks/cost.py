@@ -26,9 +26,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from rcr_probes import executors, linux, observe, phase, worker
 from rcr_probes import folder as layout
-from rcr_probes import linux, observe, phase, worker
-from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Cell
 from rcr_probes.runtime import load
 from rcr_probes.worker import Job
@@ -92,7 +91,7 @@ def recorded(scratch: str) -> list[list[Operation]]:
         seen.append([(n, tuple(p), f) for n, p, f in json.loads(note.read_text())])
         if verb == "force":  # the fault stands until the call has been forced
             in_hand = phase.operation(
-                P3, cell, "recover", MarkerExecutor(cell, P3.dedupe, lambda *_: None)
+                P3, cell, "recover", executors.make(cell, P3.dedupe, lambda *_: None)
             )
             lines = observe.written(cell).lines
             struck = observe.strike(lines, load(P3.runtime), in_hand)

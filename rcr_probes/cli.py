@@ -126,7 +126,8 @@ def _parser() -> argparse.ArgumentParser:
 
     job = "measure every cell of a plan: 0 complete, 3 some cells unknown, 130 interrupted"
     add = command(commands.run, job, "run article", language).add_argument
-    add("plan", metavar="PLAN", help="a shipped plan (article, locations) or a .toml file")
+    shipped = "a shipped plan (article), a generated one (syscalls, power), or a .toml file"
+    add("plan", metavar="PLAN", help=shipped)
     add("--into", **folder, help="the evidence folder (runs/PLAN)")
     add("--start", choices=STARTS, default="fork", help="how a phase starts (fork)")
     add("--workers", type=int, metavar="N", help="cells side by side (one a core)")
@@ -232,8 +233,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--evidence", **folder, help="evidence folders with their claims (the repository's own)")
 
     job = "run the notebooks, and write them with their outputs"
-    example = "notebooks --into runs/notebooks -p start spawn"
+    example = "notebooks 03_p3_causal_chain --into runs/notebooks -p start spawn"
     add = command(commands.notebooks, job, example).add_argument
+    add("names", nargs="*", metavar="NAME", help="of a notebook, such as 03_p3_causal_chain (all)")
     add("--into", **folder, default=Path("runs", "notebooks"), help="(runs/notebooks)")
     add("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="a parameter")
     return parser

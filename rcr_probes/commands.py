@@ -121,6 +121,7 @@ def probe(args: Namespace) -> int:
 
 
 def show(args: Namespace) -> int:
+    _refuse_package(args.folder)
     if args.claims:
         return _show_claims(args)
     from rcr_probes.evidence import store
@@ -156,7 +157,29 @@ def _show_claims(args: Namespace) -> int:
     return 0
 
 
+def _refuse_package(place: Path) -> None:
+    """Where evidence is wanted, a package is taken in first: what is in it was checked by nobody.
+
+    Raises:
+        NotEvidence: it is a package, or a .zip.
+    """
+    from rcr_probes.evidence.archive import SUFFIX
+    from rcr_probes.publish.layout import is_package
+
+    if is_package(place) or (place.suffix.lower() == SUFFIX and place.is_file()):
+        raise _package(place)
+
+
+def _package(place: Path) -> NotEvidence:
+    into = Path("runs", place.stem if place.is_file() else place.resolve().name)
+    return NotEvidence(
+        f"{place} is a package, and no evidence yet.",
+        f"Take it in, and name what comes of it: rcr import {place} --into {into}",
+    )
+
+
 def explain(args: Namespace) -> int:
+    _refuse_package(args.folder)
     from rcr_probes.evidence import store
     from rcr_probes.report.explain import explain, matching
 
@@ -183,7 +206,6 @@ def check(args: Namespace) -> int:
 
 def _check_evidence(args: Namespace) -> int:
     from rcr_probes.evidence.check import check_all
-    from rcr_probes.publish.said import found
     from rcr_probes.report.texts import text
 
     speak = partial(text, lang=args.lang)
@@ -192,7 +214,7 @@ def _check_evidence(args: Namespace) -> int:
         if report.sound:
             print(f"{report.folder}: {speak('checked.folder', captures=report.captures)}")
         for finding in report.findings:
-            print(f"{report.folder}: {found(finding, speak)}")
+            print(f"{report.folder}: {finding.said(speak)}")
     several = all(report.folder != args.folder for report in reports)
     # claims stand beside evidence folders
     held = _check_claims(args.folder, args.lang) if several else True
@@ -248,6 +270,8 @@ def compare(args: Namespace) -> int:
     from rcr_probes.evidence.compare import compare, describe
     from rcr_probes.report.explain import printable
 
+    for folder in (args.ours, args.theirs):
+        _refuse_package(folder)
     comparison = compare(store.read(args.ours), store.read(args.theirs))
     print("\n".join(printable(line) for line in describe(comparison).split("\n")))
     return 0 if comparison.same else 1
@@ -256,12 +280,14 @@ def compare(args: Namespace) -> int:
 def import_(args: Namespace) -> int:
     from rcr_probes.evidence import archive
     from rcr_probes.evidence.published import import_package
+    from rcr_probes.publish.build import refuse_inside
     from rcr_probes.publish.layout import is_package
     from rcr_probes.publish.taken import take
     from rcr_probes.report import terminal
 
     named = args.package.resolve()
     into = args.into or Path("runs", named.stem if named.is_file() else named.name)
+    refuse_inside(into)
     with archive.opened(args.package) as folder:
         if not is_package(folder):
             terminal.print_imported(import_package(folder, into))
@@ -274,6 +300,7 @@ def import_(args: Namespace) -> int:
 def publish(args: Namespace) -> int:
     from rcr_probes.publish.build import publish
 
+    _refuse_package(args.folder)
     made = publish(args.folder, args.into, date=args.date, commit=args.commit, key=args.sign)
     print(f"{made.place}: files: {len(made.report.digests)}, manifest: {made.manifest_sha256}")
     if made.left_out:
@@ -282,8 +309,14 @@ def publish(args: Namespace) -> int:
 
 
 def timeline(args: Namespace) -> int:
+    from rcr_probes.evidence import archive
+    from rcr_probes.publish.layout import is_package
     from rcr_probes.report import terminal, timeline
 
+    if args.place.is_dir() or args.place.suffix.lower() == archive.SUFFIX:
+        with archive.opened(args.place) as folder:
+            if is_package(folder):
+                raise _package(args.place)
     given = timeline.opened(args.place, args.cell)
     if args.json:
         print(json.dumps(timeline.answer(given, args.at)))
@@ -333,6 +366,8 @@ def guide(args: Namespace) -> int:
     from rcr_probes.report.guide.build import build
     from rcr_probes.report.texts import LANGS
 
+    if args.evidence is not None:
+        _refuse_package(args.evidence)
     for path in build(args.into, [args.lang] if args.lang else LANGS, args.evidence):
         print(path)
     return 0
@@ -341,7 +376,7 @@ def guide(args: Namespace) -> int:
 def notebooks(args: Namespace) -> int:
     from rcr_probes.report.execute import run_notebooks
 
-    for path in run_notebooks(args.into, dict(args.p)):
+    for path in run_notebooks(args.into, dict(args.p), args.names or None):
         print(path)
     return 0
 

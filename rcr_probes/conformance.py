@@ -15,7 +15,17 @@ from typing import Any
 
 from rcr_probes import folder, phase
 from rcr_probes.evidence import store
-from rcr_probes.model import FAULTS, NONE, POINTS, Capture, Cell, Observation, Plan
+from rcr_probes.model import (
+    AUDIT_FAULTS,
+    FAULTS,
+    NONE,
+    POINTS,
+    POWER_LOSS,
+    Capture,
+    Cell,
+    Observation,
+    Plan,
+)
 from rcr_probes.run import DEADLINE, Progress, run
 from rcr_probes.runtime import DESCRIPTION, Runtime, load, offered
 from rcr_probes.scratch import scratch
@@ -85,7 +95,8 @@ def _cells(name: str, runtime: Runtime) -> Iterator[Cell]:
     for variant in variants:
         for point in sorted(runtime.points, key=POINTS.index):
             for kind in sorted(runtime.points[point]):
-                yield Cell(runtime=name, variant=variant, point=point, fault=kind, policy="never")
+                fault = f"{kind}#0" if kind == POWER_LOSS else kind
+                yield Cell(runtime=name, variant=variant, point=point, fault=fault, policy="never")
 
 
 def _controls(captures: Sequence[Capture]) -> Iterator[tuple[Cell, Observation]]:
@@ -145,9 +156,10 @@ def _not_reached(cell: Cell) -> str:
 def _no_hold(capture: Capture) -> str:
     """Why a fault that was injected is none, where nothing more is known than how it ended."""
     first, fault = capture.measurement.observations[0], capture.cell.fault
-    if fault == "audit_is_directory" and first.standing:
+    if fault in AUDIT_FAULTS and FAULTS[fault] != NONE and first.standing:
+        stood = "a directory" if fault == "audit_is_directory" else "something else"
         return (
-            f"At {capture.cell.point}, a directory stood in place of the audit file, so that the "
+            f"At {capture.cell.point}, {stood} stood in place of the audit file, so that the "
             f"append to it fails with {FAULTS[fault]}; but the caller saw {first.error}. Let "
             f"start() end with the code {FAULTS[fault]}: pass the OSError of the append on, or "
             f"answer that code. Where the runtime's caller cannot see it, do not declare {fault}."

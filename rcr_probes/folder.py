@@ -1,8 +1,11 @@
 """A cell's folder: what lies where while the cell runs.
 
 runtime/   the runtime's private folder: its records, its audit, its caller's ticket
-world/     the outside world of a local executor: its effects, and the calls that came to it
-harness/   what the harness writes: the cell, the events, what was measured, the fence
+world/     the outside world of an executor: its effects, its keys, and the calls that came to it;
+           or a receiver's folder
+attempts/  the fence: a file for each attempt, locked while that may act
+witness/   what a policy may read about the effect
+harness/   what the harness writes: the cell, the events, what was measured
 truth/     the copy in which one call is forced (docs/design.md §6)
 """
 
@@ -14,18 +17,27 @@ import stat
 
 import msgspec
 
-from rcr_probes.model import Cell
+from rcr_probes.model import RECEIVED, Cell
 
 RUNTIME = "runtime"
 WORLD = "world"
 EFFECTS = f"{WORLD}/effects.jsonl"
 CALLS = f"{WORLD}/calls.jsonl"
+KEYS = f"{WORLD}/keys.jsonl"
+UNDER_WAY = f"{WORLD}/under_way"
+TOKENS = f"{WORLD}/tokens.jsonl"
+RECEIVER = f"{WORLD}/receiver"
 HARNESS = "harness"
 CELL = f"{HARNESS}/cell.json"
 EVENTS = f"{HARNESS}/events.jsonl"
 OBSERVATIONS = f"{HARNESS}/observations.jsonl"
 MEASURED = f"{HARNESS}/measured.json"
-FENCE = f"{HARNESS}/fence"
+ATTEMPTS = "attempts"
+WITNESS = "witness/effects.json"
+HELD = f"{HARNESS}/held"
+RELEASE = f"{HARNESS}/release"
+FINDING = f"{HARNESS}/finding.json"
+ADDRESS = f"{HARNESS}/receiver"
 STRUCK = f"{HARNESS}/struck"
 STATE = f"{HARNESS}/state.json"
 OUTPUT = f"{HARNESS}/output.txt"
@@ -45,7 +57,7 @@ def make(folder: str, cell: Cell) -> None:
     Raises:
         OSError: it is there already, or cannot be made.
     """
-    for name in (RUNTIME, WORLD, HARNESS):
+    for name in (RUNTIME, WORLD, HARNESS, ATTEMPTS):
         os.makedirs(os.path.join(folder, name), mode=0o700)
     with open(os.path.join(folder, CELL), "wb") as file:
         file.write(msgspec.json.encode(cell))
@@ -58,11 +70,15 @@ def read_cell(folder: str) -> Cell:
 
 
 def copy_world(folder: str, cell: Cell) -> str:
-    """Copy the cell's outside world to a folder of its own, and return that folder."""
+    """Copy the cell's outside world to a folder of its own, and return that folder.
+
+    A receiver's database is not among it: who runs the receiver has it make a copy.
+    """
     copy = os.path.join(folder, TRUTH)
     make(copy, cell)
     world = os.path.join(folder, WORLD)
-    for name in os.listdir(world):
+    own = {os.path.basename(RECEIVER)} if cell.dedupe in RECEIVED else set()
+    for name in set(os.listdir(world)) - own:
         if not stat.S_ISREG(os.lstat(os.path.join(world, name)).st_mode):
             raise FolderDamaged(f"{WORLD}/{name} is no file")
         with open(os.path.join(world, name), "rb") as file:

@@ -23,7 +23,7 @@ import msgspec
 
 from rcr_probes import folder, phase
 from rcr_probes.errors import RuntimeUnusable, code_of
-from rcr_probes.model import Json
+from rcr_probes.model import Cell, Json
 from rcr_probes.runtime import load
 
 _FAILED = 1
@@ -39,8 +39,7 @@ def _call(place: str, verb: str, above: Sequence[int], key: str | None) -> None:
         key: the operation key to act under, where it is another than the operation's.
     """
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, Json])
-    events = _phase(place, verb, above[0] if above else os.getppid())
-    operation = events.operation
+    operation = _phase(place, verb, above).operation
     evidence = operation.executor(key or operation.key, request)
     sys.stdout.buffer.write(msgspec.json.encode(evidence) + b"\n")
     sys.stdout.buffer.flush()
@@ -49,30 +48,47 @@ def _call(place: str, verb: str, above: Sequence[int], key: str | None) -> None:
 def _reach(place: str, verb: str, above: Sequence[int], point: str, path: str | None) -> None:
     """Say for the runtime that it came to a point; a fault may strike it.
 
-    Where that kills it, what it had between itself and us ends with it: nobody is left who could
-    take our end for an answer and go on.
-
     Raises:
         RuntimeUnusable: nobody above us is the runtime, so that a strike would not be its end.
         Exception: whatever the fault that strikes here raises; the process is to fail as well.
     """
-    if not above:
-        raise RuntimeUnusable(
-            f"The point {point!r} was told by a process that is not below the command.",
-            "Run RCR_REACH from the command, or from a process that it started and waits for.",
-        )
-    runtime = os.pidfd_open(above[0])
-    _phase(place, verb, above[0]).reached(point, path)
-    gone, _, _ = select.select([runtime], [], [], 0)
-    for pid in above[1:] if gone else ():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    _phase(place, verb, above).reached(point, path)
 
 
-def _phase(place: str, verb: str, runtime: int) -> phase.Phase:
-    """The phase that is running, seen from the runtime's process."""
-    cell = folder.read_cell(place)
-    return phase.Phase(place, verb, cell, load(cell.runtime), verb, lambda: runtime)
+class _Outside(phase.Phase):
+    """The phase that is running, seen from the runtime's process: whoever tells of it, it came."""
+
+    def __init__(self, place: str, verb: str, cell: Cell, above: Sequence[int]) -> None:
+        self._above = above
+        runtime = above[0] if above else os.getppid()
+        super().__init__(place, verb, cell, load(cell.runtime), verb, lambda: runtime)
+
+    def reached(self, name: str, path: str | None) -> None:
+        """As for any phase.
+
+        Where the strike kills the runtime, what it had between itself and us ends with it, and so
+        do we: nobody is left who could take our end for an answer, or an action for its own.
+        """
+        if not self._above:
+            raise RuntimeUnusable(
+                f"The point {name!r} was told by a process that is not below the command.",
+                "Run RCR_REACH from the command, or from a process that it started and waits for; "
+                "and so the executor.",
+            )
+        runtime = os.pidfd_open(self._above[0])
+        super().reached(name, path)
+        gone, _, _ = select.select([runtime], [], [], 0)
+        os.close(runtime)
+        if not gone:
+            return
+        for pid in self._above[1:]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        os._exit(_FAILED)
+
+
+def _phase(place: str, verb: str, above: Sequence[int]) -> phase.Phase:
+    return _Outside(place, verb, folder.read_cell(place), above)
 
 
 def _above(top: int) -> list[int]:

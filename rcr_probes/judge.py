@@ -9,12 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from rcr_probes import recoverable
 from rcr_probes.model import (
+    ALIVE,
+    AUDIT_POINTS,
+    ENDING_FAULTS,
     FAULTS,
+    HANG,
     NONE,
-    RECEIVER_FAULTS,
+    POINTS,
+    WORKER,
     Approved,
     Effect,
+    Event,
     Forced,
     Measurement,
     Observation,
@@ -22,12 +29,14 @@ from rcr_probes.model import (
     Truth,
     Verdict,
     VerdictName,
+    by_receiver,
+    state_of,
 )
 
 # How a forced call that measured nothing ended: the harness failed, not the executor.
 UNMEASURED = ("crash", "damaged", "deadline")
 # How a phase may end; anything else is the name of a signal.
-ENDS = ("exit", "crash", "deadline")
+ENDS = ("exit", "crash", "deadline", ALIVE)
 
 
 def fired(measured: Measurement) -> bool | None:
@@ -35,9 +44,12 @@ def fired(measured: Measurement) -> bool | None:
 
     The strike's own event is written before the strike. Beside it: for a kill the wait status, or
     that the struck process is gone where it was another than the phase's; for an exception the
-    error that left the point; for a killed host, that it was seen to end; for a refused result or a
-    refused system call, the refusal seen from outside; for a file fault that too, and the caller's
-    error. What a receiver does to a call, its own event proves.
+    error that left the point; for a killed host, that it was seen to end; for a call that was made
+    and misreported, that its answer was changed; for a hang, that the process told so and was ended
+    for it; for a power loss the wait status, and that its state was put there; for a refused result
+    or a refused system call, the refusal seen from outside; for a file fault that too, and the
+    caller's error; for a torn append that too, and the wait status. What a receiver does to a call,
+    its own event proves; what is lost on its way, the caller's error.
     """
     cell = measured.cell
     if cell.point == NONE or measured.published:
@@ -46,16 +58,27 @@ def fired(measured: Measurement) -> bool | None:
     struck = [e.value for e in measured.events if e.lane == "fault" and e.phase == "fault"]
     if {"point": cell.point, "fault": cell.fault} not in struck:
         return False
-    if cell.fault in RECEIVER_FAULTS:
+    if by_receiver(cell.point, cell.fault):
         return True
-    shown = FAULTS[cell.fault]
-    match cell.fault:
+    shown = FAULTS[cell.kind]
+    match cell.kind:
         case "kill":
             return observed.ended == shown or observed.standing is True
-        case "result_refused" | "io_error" | "disk_full":
+        case "power_loss":
+            left = state_of(cell.fault)
+            return observed.ended == shown and any(e.get("state") == left for e in struck)
+        case "torn_append":
+            return observed.ended == shown and observed.standing is True
+        case "response_lost":
+            return observed.error == shown
+        case "result_refused" | "io_error":
             return observed.standing is True
-        case "exception" | "kill_host":
+        case "disk_full" if "@" in cell.point:
+            return observed.standing is True
+        case "exception" | "kill_host" | "error_after_call":
             return {"point": cell.point, "error": shown} in struck
+        case "hang":
+            return observed.ended == HANG and {"point": cell.point, "error": shown} in struck
         case _:
             return observed.standing is True and observed.error == shown
 
@@ -97,7 +120,8 @@ def _verdict(
         return "duplicate_effect"
     if says == "done" and not effects:
         return "lost_effect"
-    if not called and not held and truth.call_needed and truth.call_harm == "none":
+    missing = _approved(effects, approved) < approved.effects  # an original may have acted late
+    if missing and not called and not held and truth.call_needed and truth.call_harm == "none":
         return "blocked"
     if _split(says, effects, approved):
         return "state_effect_split"
@@ -118,13 +142,14 @@ def _broken(measured: Measurement, fired: bool | None) -> tuple[str, ...]:
     """Why nothing can be said of this cell; empty when something can."""
     observations, forced = measured.observations, measured.forced
     ended = {o.ended for o in observations}
-    planned = bool(fired) and measured.cell.fault in ("kill", "kill_host")
+    planned = bool(fired) and measured.cell.kind in ENDING_FAULTS
     first_killed, last_killed = (o.ended not in (None, *ENDS) for o in observations)
     reasons = {
         "fault_not_fired": fired is False,
         "observation_damaged": any(o.damage for o in observations),
         "deadline_passed": "deadline" in ended,
         "phase_crashed": "crash" in ended,
+        "recovery_fault_not_fired": recoverable.happened(measured) is False,
         "phase_killed": last_killed or (first_killed and not planned),
         "truth_not_measured": forced is None or forced.error in UNMEASURED,
     }
@@ -142,15 +167,52 @@ def _reasons(measured: Measurement) -> tuple[str, ...]:
     erased = bool(first.recorded.evidence and not last.recorded.evidence and last.effects)
     refused = last.error not in (None, NONE) and last.calls == first.calls
     reasons = {
-        "called_again_in_fault_phase": (first.calls or 0) > measured.approved.effects,
+        "called_again_in_fault_phase": (first.calls or 0) > _calls(measured),
         "split_after_fault": _split(_says(measured, first), first.effects or (), measured.approved)
         or (_says(measured, first) == "done" and not first.effects),
         "done_reclassified": any(a == "done" != b for a, b in pairwise(words)),
+        "audit_lost": _audit_lost(measured),
         "evidence_erased": erased,
         "recovery_refused": refused,
         "no_recovery": last.ended is None,
     }
     return tuple(code for code, holds in reasons.items() if holds)
+
+
+def _audit_lost(measured: Measurement) -> bool:
+    """An audit point was reached, the step went on without an error, and no line of it is there.
+
+    Where no line was ever seen, and none was to be lost, nobody may have looked for one; where a
+    system call is struck, nobody looks between two points. Of recovery it is not asked: there
+    several processes may be at work at once.
+    """
+    if "@" in measured.cell.point:
+        return False
+    events = [e for e in measured.events if e.phase == "fault"]
+    if measured.cell.fault != "lost_append" and all(e.lane != "audit" for e in events):
+        return False
+    return any(
+        _went_on_unheard(events[number + 1 :])
+        for number, event in enumerate(events)
+        if event.lane == "point" and event.value["point"] in AUDIT_POINTS
+    )
+
+
+def _went_on_unheard(later: Sequence[Event]) -> bool:
+    """Whether a phase came to its next point, or returned, without an audit line or an error."""
+    returned = False
+    for event in later:
+        if event.lane == "audit" or (event.lane == "fault" and "error" in event.value):
+            return False
+        if event.lane == "point" and event.value["point"] in POINTS:
+            return True
+        returned = returned or (event.lane == "return" and event.value["error"] == NONE)
+    return returned
+
+
+def _calls(measured: Measurement) -> int:
+    """How many calls make what was approved: one an effect of a worker, one of our executors."""
+    return measured.approved.effects if measured.cell.runtime == WORKER else 1
 
 
 def _says(measured: Measurement, observed: Observation) -> Says:

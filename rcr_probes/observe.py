@@ -9,16 +9,29 @@ from typing import Literal
 
 import msgspec
 
-from rcr_probes import faults, folder, ledger, process
+from rcr_probes import faults, folder, held, ledger, process, receiving
 from rcr_probes.errors import code_of
 from rcr_probes.faults import Target
 from rcr_probes.ledger import CallLine, EffectLine, EventLine, Ledger
-from rcr_probes.model import FAULTS, Effect, Event, Observation, Recorded
+from rcr_probes.model import (
+    ALIVE,
+    DAMAGE,
+    ENDING_FAULTS,
+    FAULTS,
+    HANG,
+    POWER_LOSS,
+    RECEIVED,
+    Cell,
+    Effect,
+    Event,
+    Observation,
+    Recorded,
+    by_receiver,
+    kind_of,
+)
 from rcr_probes.phase import shown
 from rcr_probes.process import Ended
 from rcr_probes.runtime import Operation, Runtime, recorded
-
-_KILLS = ("kill", "kill_host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +51,9 @@ class Strike:
     last: bool
 
     def lift(self) -> None:
-        """Take the fault away, before recovery."""
+        """Take the fault away, before recovery; what a receiver did to a call is over."""
+        if by_receiver(self.at.point, self.fault):
+            return
         faults.KINDS[self.fault].lift(self.at)
 
     def standing(self, ended: Ended | None) -> bool | None:
@@ -47,6 +62,8 @@ class Strike:
         A process that was killed under the phase's own is gone, and was not heard of again. (How it
         ended, the kernel told its parent alone.)
         """
+        if by_receiver(self.at.point, self.fault):
+            return None
         if self.fault == "kill" and ended is not None and ended.how != FAULTS["kill"]:
             return self.pid != ended.pid and self.last and not os.path.exists(f"/proc/{self.pid}")
         return faults.KINDS[self.fault].standing(self.at)
@@ -65,18 +82,28 @@ def written(place: str, since: Ledger[EventLine] | None = None) -> Ledger[EventL
     return replace(now, damage=(*now.damage, "events.jsonl: what stood there is gone"))
 
 
+def hung(place: str) -> bool:
+    """Whether a process of this cell has told that it hangs, and goes no further."""
+    if not os.path.exists(os.path.join(place, folder.STRUCK)):
+        return False  # as cheap as it can be: this is asked again and again
+    told = (line.value.get("error") for line in written(place).lines if line.lane == "fault")
+    return FAULTS[HANG] in told
+
+
 def strike(lines: Sequence[EventLine], runtime: Runtime, operation: Operation) -> Strike | None:
     """The first strike among the events; None where no fault came to strike."""
     for seq, line in enumerate(lines):
         if line.lane == "fault" and "fault" in line.value:
             at = Target(str(line.value.get("point")), line.path, runtime, operation)
             last = all(later.pid != line.pid for later in lines[seq + 1 :])
-            return Strike(line.value["fault"], line.pid, at, last)
+            return Strike(kind_of(line.value["fault"]), line.pid, at, last)
     return None
 
 
-def effects(place: str) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
+def effects(place: str, cell: Cell) -> tuple[tuple[Effect, ...], tuple[str, ...]]:
     """The effects that exist, named in order of arrival, and the damage of their ledger."""
+    if cell.dedupe in RECEIVED:
+        return receiving.effects(place)
     read = ledger.read(os.path.join(place, folder.EFFECTS), EffectLine)
     named = tuple(
         Effect(f"E{number}", line.operation_key, line.kind, line.target)
@@ -99,9 +126,14 @@ def events(lines: Sequence[EventLine]) -> tuple[Event, ...]:
 
 
 def returned(lines: Sequence[EventLine], verb: str) -> str | None:
-    """What the phase of this verb returned to its caller; None where it did not return."""
-    errors = (e.value["error"] for e in lines if e.lane == "return" and e.phase == verb)
-    return next(errors, None)
+    """What the phase of this verb returned to its caller; None where it did not return.
+
+    Where recovery ran more than once, it is what the last one returned that ended. An original that
+    returned at last has its attempt's number beside it, and is none of them.
+    """
+    returns = (e.value for e in lines if e.lane == "return" and e.phase == verb)
+    errors = [value["error"] for value in returns if "attempt" not in value]
+    return errors[-1 if verb == "recover" else 0] if errors else None
 
 
 def observe(
@@ -112,6 +144,8 @@ def observe(
     after: Literal["fault", "recover"],
     ended: Ended | None,
     asked: Ended | None,
+    cell: Cell,
+    in_flight: tuple[str, ...] = (),
 ) -> Observation:
     """Observe one cell from its parent process, while nothing of it is alive.
 
@@ -123,17 +157,22 @@ def observe(
         after: which of the two observations this is: the verb of the phase before it.
         ended: how that phase ended; None where there was none.
         asked: how the process ended that asked for the stored state; None where none did.
+        cell: what was planned.
+        in_flight: what was sent and may still land, as damage.
     """
     calls = ledger.read(os.path.join(place, folder.CALLS), CallLine)
-    seen, effect_damage = effects(place)
+    seen, effect_damage = effects(place, cell)
     state, record_damage = _recorded(place, lines.lines, runtime, operation, asked)
+    left = cell.kind == POWER_LOSS or (cell.recovery_fault in DAMAGE and after == "recover")
+    if record_damage and left and not (asked and any(_asking(asked))):
+        record_damage = ()  # what was left there is a fact, also where nobody can read it
     struck = strike(lines.lines, runtime, operation) if after == "fault" else None
     answer = returned(lines.lines, after)
     how = ended.how if ended else None
     if how == "exit" and answer is None:
         how = "crash"  # the process went away in the middle of its verb, with status 0
-    if answer is None and how not in ("crash", "deadline"):
-        answer = how  # the caller died of the same signal
+    if answer is None and how not in ("crash", "deadline", ALIVE):
+        answer = FAULTS[HANG] if how == HANG else how  # the caller died of the same signal
     return Observation(
         after=after,
         events=len(lines.lines),
@@ -142,12 +181,16 @@ def observe(
         calls=len(calls.lines),
         error=answer,
         ended=how,
-        settled=process.fence_is_free(place) and not (ended and ended.left_behind),
+        settled=process.fence_is_free(place)
+        and held.pid(place) is None
+        and not (ended and ended.left_behind)
+        and not in_flight,
         standing=struck.standing(ended) if struck else None,
         damage=(
             *lines.damage,
             *calls.damage,
             *effect_damage,
+            *in_flight,
             *record_damage,
             *_changed(lines.lines, state),
             *_contradictions(lines.lines, len(seen), len(calls.lines), ended),
@@ -213,7 +256,7 @@ def _contradictions(
     if ended and ended.how == FAULTS["kill"] and strikes:
         if all(e.pid != ended.pid for e in strikes):
             damage.append("events.jsonl: the phase was killed, but not by the process that struck")
-        elif strikes[0].value["fault"] not in _KILLS:
+        elif kind_of(strikes[0].value["fault"]) not in ENDING_FAULTS:
             damage.append("events.jsonl: the phase was killed, though its fault kills nothing")
     if ended and ended.left_behind:
         damage.append("processes: some outlived the phase, and were ended")

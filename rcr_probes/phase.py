@@ -8,22 +8,53 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from rcr_probes import faults, folder, ledger, linux, points, request, strace
+from rcr_probes import (
+    executors,
+    faults,
+    fence,
+    folder,
+    held,
+    ledger,
+    linux,
+    points,
+    request,
+    strace,
+)
 from rcr_probes.errors import code_of
-from rcr_probes.executor import MarkerExecutor
-from rcr_probes.model import BASELINE, NONE, POINTS, Cell, Json, Lane, Recorded
-from rcr_probes.runtime import Operation, Runtime, load, offered, recorded
+from rcr_probes.executors import Marker
+from rcr_probes.late import Late
+from rcr_probes.model import (
+    BASELINE,
+    FAULT_POINTS,
+    FAULTS,
+    FENCED,
+    HELD,
+    INNER_POINTS,
+    NONE,
+    ORIGINALS,
+    POINTS,
+    Cell,
+    Json,
+    Lane,
+    Recorded,
+    at_point,
+    by_receiver,
+)
+from rcr_probes.runtime import Executor, Operation, Runtime, load, offered, recorded
 
 _FOREIGN = "rcr_probes.foreign"  # a module that imports this one
+_SHORT = 0.5  # seconds that a call waits for an answer that is planned not to come
+DECIDE = "decide"
 STATE = "state/"  # and the verb of the phase after which it is asked
 BROKEN = 70  # the exit status of a phase in which the harness itself broke: EX_SOFTWARE
 
@@ -32,34 +63,41 @@ def perform(place: str, verb: str, parent: int) -> None:
     """Do one verb for the cell whose folder is ``place``, and write down what happens.
 
     ``fault`` starts the operation with the cell's fault armed; ``recover`` recovers by the cell's
-    policy; ``force`` calls the executor once, past the runtime: the measured truth; ``state/fault``
-    and ``state/recover`` ask what is stored after that phase.
+    policy, and so does ``recover_2``, which is no more struck; ``decide`` enters what a person
+    found out; ``force`` calls the executor once, past the runtime: the measured truth;
+    ``state/fault`` and ``state/recover`` ask what is stored after that phase.
     """
     os.setsid()  # a group of its own, so that a phase that overruns ends with all that it started
     linux.die_with(parent)
-    hold_fence(place)
     cell = folder.read_cell(place)
     runtime = load(cell.runtime)
     if verb.startswith(STATE):  # what is stored is seen as recovery has the operation in hand
         Phase(place, verb.removeprefix(STATE), cell, runtime, "recover").store_state(place)
         return
-    phase = Phase(place, verb, cell, runtime, verb)
+    attempt = 0 if verb == DECIDE else fence.enter(os.path.join(place, folder.ATTEMPTS)).number
+    attempt += verb == "force"  # one more call comes after the one that was there
+    phase = Phase(place, verb, cell, runtime, verb, attempt=attempt)
     points.watch(phase.reached, _outside(place, verb, cell))
     error = NONE
     try:
         match verb:
             case "fault":
+                phase.arm_call()
                 phase.runtime.start(phase.operation)
-            case "recover":
+            case "recover" | "recover_2":
                 assert cell.policy is not None
                 phase.runtime.recover(phase.operation, cell.policy)
+            case "decide":
+                with open(os.path.join(place, folder.FINDING), encoding="ascii") as file:
+                    offered(phase.runtime, DECIDE)(phase.operation, file.read())
             case _:
                 phase.operation.executor(phase.operation.key, phase.operation.request)
+                phase.deliver()
     except BaseException as raised:  # SystemExit and KeyboardInterrupt are answers, too
         error = code_of(raised)
         _tell(raised)
     phase.sample()
-    phase.emit("return", {"error": error})
+    phase.emit("return", {"error": phase.lost_answer() or error, **phase.whose()})
     _leave()
     points.watch(None)
     if not asks(cell, runtime):  # what came to its points was perhaps not this process
@@ -108,31 +146,19 @@ def _leave() -> None:
     atexit._run_exitfuncs()
 
 
-def hold_fence(place: str) -> int:
-    """Hold the cell's fence until this process, and all that inherit from it, are gone.
-
-    It is a kernel lock on an open file description. A descendant that keeps inherited descriptors
-    holds it too; one that closed them does not, and is what the subreaper is for.
-
-    Raises:
-        OSError: an earlier attempt still holds it.
-    """
-    fd = os.open(os.path.join(place, folder.FENCE), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(fd)
-        raise
-    os.set_inheritable(fd, True)
-    return fd
+def _patience(verb: str, cell: Cell) -> float:
+    """How long a call waits for its receiver: what is planned to come is waited for."""
+    late = cell.fault == "timeout" and by_receiver(cell.point, cell.fault)
+    return _SHORT if late and verb == "fault" else executors.PATIENCE
 
 
-def operation(cell: Cell, place: str, verb: str, executor: MarkerExecutor) -> Operation:
+def operation(cell: Cell, place: str, verb: str, executor: Executor, attempt: int = 0) -> Operation:
     """The operation as its caller hands it over in this phase."""
     asked = request.requested(cell) if verb == "fault" else request.recomputed(cell)
     private = Path(place, folder.RUNTIME)
     key, variant = request.approved(cell).operation_key, cell.variant or BASELINE
-    return Operation(key, asked, private, executor, variant)
+    attempts, witness = Path(place, folder.ATTEMPTS), Path(place, folder.WITNESS)
+    return Operation(key, asked, private, executor, variant, attempt, attempts, witness)
 
 
 class Phase:
@@ -146,6 +172,7 @@ class Phase:
         runtime: Runtime,
         hand: str,
         pid: Callable[[], int] = os.getpid,
+        attempt: int = 0,
     ) -> None:
         """Look at what is there.
 
@@ -156,17 +183,29 @@ class Phase:
             runtime: under probe.
             hand: the verb whose request is in hand.
             pid: of the process that comes to points.
+            attempt: the number of this phase's attempt.
         """
         self._events = os.path.join(place, folder.EVENTS)
         self._struck = os.path.join(place, folder.STRUCK)
-        self._verb = verb
+        self._place = place
+        self._verb = "recover" if verb in ("recover_2", DECIDE) else verb  # what its events say
+        self._late = False
+        self._strike_at = at_point(cell.recovery_fault) if verb == "recover" else None
         self._cell = cell
-        self._armed = verb == "fault" and cell.fault != NONE
+        own = cell.fault != NONE and not by_receiver(cell.point, cell.fault)
+        self._armed = verb == "fault" and own
+        self._points = (*POINTS, *INNER_POINTS.get(cell.dedupe, ()))
         self.runtime = runtime
-        executor = MarkerExecutor(place, cell.dedupe, self.emit)
-        self.operation = operation(cell, place, hand, executor)
+        patience = _patience(verb, cell)
+        token = attempt if cell.variant == FENCED else None
+        executor = executors.make(place, cell.dedupe, self.emit, self.reached, patience, token)
+        if verb == "fault" and cell.recovery_fault in ORIGINALS and isinstance(executor, Marker):
+            kind, off = cell.recovery_fault, self._fenced_off
+            executor = Late(executor, kind, place, self._let_go, off)
+        self.operation = operation(cell, place, hand, executor, attempt)
         self._pid = pid
         self._asks = asks(cell, runtime)
+        self._calls_count = verb == "fault" and strace.parse(cell.point) is not None
         self.look_back()
 
     def look_back(self) -> None:
@@ -176,8 +215,11 @@ class Phase:
         for line in ledger.read(self._events, ledger.EventLine).lines:
             if line.lane == "state":
                 self._state = line.value
-            if line.lane == "audit" and line.path is not None:
-                self._audited[line.path] = self._audited.get(line.path, 0) + 1
+            if line.lane in ("point", "audit") and line.path is not None:
+                news = line.lane == "audit"
+                self._audited[line.path] = self._audited.get(line.path, 0) + news
+            if line.lane == "fault" and line.path is not None and "lines" in line.value:
+                self._audited[line.path] = line.value["lines"]  # what damage left of it
 
     def emit(self, lane: Lane, value: Mapping[str, Json], path: str | None = None) -> None:
         """Write one event down.
@@ -193,16 +235,58 @@ class Phase:
             os._exit(BROKEN)
 
     def reached(self, name: str, path: str | None) -> None:
-        """Note that the runtime came to a point, and strike where the fault is armed for it."""
+        """Note that runtime or executor came to a point; strike where the fault is armed for it."""
         if path is not None:
             self._audited.setdefault(path, 0)
         self.sample()
-        if name not in POINTS:
+        if name not in self._points:
             self.emit("fault", {"point": name, "error": ledger.UNKNOWN_POINT})
             return
-        self.emit("point", {"point": name})
+        self.emit("point", {"point": name}, path)
         if self._armed and name == self._cell.point and self._is_first():
             self._strike(faults.Target(name, path, self.runtime, self.operation, self._pid()))
+        if self._strike_at is not None and name == self._strike_at[1]:
+            self._strike_recovery(self._strike_at[0], name)
+
+    def _strike_recovery(self, kind: str, point: str) -> None:
+        """Strike recovery once, or hold it until it is released; proof is written before."""
+        self._strike_at = None
+        self.emit("fault", {"point": point, "fault": kind})
+        if kind == HELD:
+            held.wait(self._place, os.getppid())
+            self.look_back()  # what happened meanwhile is written down already
+            return
+        try:
+            at = faults.Target(point, None, self.runtime, self.operation, self._pid())
+            faults.KINDS[kind].strike(at, lambda error: None)
+        except Exception as raised:
+            self.emit("fault", {"point": point, "error": code_of(raised)})
+            raise
+
+    def _let_go(self) -> None:
+        """What this phase still does belongs to recovery: it was held while that ran."""
+        self._verb = "recover"
+        self._late = True
+        self.look_back()
+        self.emit("fault", {"fault": self._cell.recovery_fault})
+
+    def _fenced_off(self, code: str) -> None:
+        self.emit("fault", {"refused": code})
+
+    def whose(self) -> Mapping[str, Json]:
+        """Whose return is told, where it is not that of the phase which is running."""
+        return {"attempt": self.operation.attempt} if self._late else {}
+
+    def deliver(self) -> None:
+        """What an original had sent acts in the copy too, after the call that is forced there."""
+        cell = self._cell
+        if cell.recovery_fault not in ORIGINALS:
+            return
+        token = 1 if cell.variant == FENCED else None
+        original = executors.make(self._place, cell.dedupe, self.emit, token=token)
+        assert isinstance(original, Marker)
+        with contextlib.suppress(executors.Fenced):
+            original.act(self.operation.key, request.requested(cell))
 
     def _is_first(self) -> bool:
         """Whether no process and no thread of this phase has come to the armed point before."""
@@ -220,20 +304,53 @@ class Phase:
         fault = {"point": at.point, "fault": self._cell.fault}
         self.emit("fault", fault, at.path)  # before the strike
         try:
-            faults.KINDS[self._cell.fault].strike(at, proven)
+            faults.KINDS[self._cell.kind].strike(at, proven)
         except Exception as raised:
             proven(code_of(raised))
             raise
 
+    def arm_call(self) -> None:
+        """Have the call at the cell's point say that it failed, where that is the cell's fault."""
+        point = strace.parse(self._cell.point)
+        if not self._armed or point is None or self._cell.fault != "error_after_call":
+            return
+        thread = os.getpid()
+
+        def struck() -> Callable[[], None]:
+            """The proof is written by the tracer, while the thread that it tells of is stopped."""
+            self._pid = lambda: thread
+            self.emit("point", {"point": self._cell.point})
+            self.emit("fault", {"point": self._cell.point, "fault": self._cell.fault})
+            proof = {"point": self._cell.point, "error": FAULTS[self._cell.fault]}
+            return lambda: self.emit("fault", proof)
+
+        named = offered(self.runtime, "files")(self.operation)
+        point = replace(point, file=named.get(point.file, point.file))
+        faults.misreport(point, str(self.operation.folder), struck)
+
+    def lost_answer(self) -> str | None:
+        """What the caller sees of an answer that was lost on its way; None where none was.
+
+        Whoever it was that came to the point, it is this process that does not get the answer.
+        """
+        lost = self._verb == "fault" and self._cell.fault == "response_lost"
+        if not lost or self._cell.point not in FAULT_POINTS["response_lost"]:
+            return None
+        return FAULTS["response_lost"] if os.path.exists(self._struck) else None
+
     def sample(self) -> None:
         """Note what changed since the last look: audit lines in order, then the stored state."""
+        if not self._calls_count:
+            self._sample_audit()
+        if self._verb != "force" and self._asks:
+            self.sample_state()
+
+    def _sample_audit(self) -> None:
         for path, seen in self._audited.items():
             lines = _lines(path)
             for line in lines[seen:]:
-                self.emit("audit", {"event": line}, path)
+                self.emit("audit", line, path)
             self._audited[path] = max(seen, len(lines))
-        if self._verb != "force" and self._asks:
-            self.sample_state()
 
     def sample_state(self) -> Recorded | None:
         """Note the stored state where it changed, and return it; None where it cannot be read."""
@@ -251,7 +368,8 @@ class Phase:
         return stored
 
     def store_state(self, place: str) -> None:
-        """Ask once for the stored state, and leave it where the observer finds it."""
+        """Look once at audit and stored state, and leave the state where the observer finds it."""
+        self._sample_audit()
         stored = self.sample_state()
         if stored is not None:
             with open(os.path.join(place, folder.STATE), "wb") as file:
@@ -267,21 +385,28 @@ def shown(seen: Recorded) -> Mapping[str, Json]:
     }
 
 
-def _lines(path: str) -> list[str]:
-    """What each whole line of an audit file calls its event; nothing where a fault stands."""
+def _lines(path: str) -> list[dict[str, Json]]:
+    """What each whole line of an audit file tells; nothing where a fault stands."""
     try:
         with open(path, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return []  # a device that a fault put there, which may never come to an end
             whole = file.read().split(b"\n")[:-1]
     except OSError:
         return []
     return [_event(line) for line in whole]
 
 
-def _event(line: bytes) -> str:
+def _event(line: bytes) -> dict[str, Json]:
+    """What it calls its event, and the codes of its ``reasons``, where it gives any."""
     try:
-        return str(msgspec.json.decode(line, type=dict[str, Json])["event"])
+        told = msgspec.json.decode(line, type=dict[str, Json])
+        event = {"event": str(told["event"])}
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
-        return ledger.UNREADABLE
+        return {"event": ledger.UNREADABLE}
+    reasons = told.get("reasons")
+    coded = isinstance(reasons, list) and all(isinstance(r, str) for r in reasons)
+    return {**event, "reasons": reasons} if coded and reasons else event
 
 
 if __name__ == "__main__":

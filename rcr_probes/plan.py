@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,18 +18,29 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rcr_probes import faults, strace
+from rcr_probes import faults, generated, power, recoverable, strace, tracer
 from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
 from rcr_probes.model import (
     CALL_FAULTS,
     DEDUPES,
     DIGESTS,
+    EXECUTOR_POINTS,
+    FAULT_POINTS,
+    FENCED,
+    INNER_POINTS,
     NONE,
     POINTS,
     POLICIES,
+    POWER_LOSS,
+    RECEIVED,
+    RECEIVER_FAULTS,
+    RECOVERY_FAULTS,
+    TRACED_FAULTS,
     WITNESSES,
     Cell,
     Plan,
+    by_receiver,
+    state_of,
 )
 from rcr_probes.runtime import Runtime, load, offered
 
@@ -38,13 +50,15 @@ _NAME = re.compile(r"\w[\w. -]*")  # it names the evidence folder, so no path hi
 _MOST = 1_000_000  # cells in one table: more is a slip of the pen, and would fill the memory
 _LARGEST = 2**53 - 1  # a larger number does not come back the same from every JSON reader
 _CALL = "CALL@FILE#N, such as write@state#1"
+_AROUND = ("before_action", "after_action")  # the points on both sides of the executor
 _REQUIRED = tuple(f.name for f in fields(Cell) if f.default is MISSING)
 
 
 def shipped() -> tuple[str, ...]:
-    """The names of the plans that come with the package."""
+    """The names of the plans that come with the package, written or generated."""
     folder = files("rcr_probes") / "plans"
-    return tuple(sorted(Path(p.name).stem for p in folder.iterdir() if p.name.endswith(".toml")))
+    written = [Path(p.name).stem for p in folder.iterdir() if p.name.endswith(".toml")]
+    return tuple(sorted([*written, *generated.NAMES]))
 
 
 def read(name: str | os.PathLike[str]) -> Plan:
@@ -83,6 +97,8 @@ def read_installed(name: str | os.PathLike[str]) -> tuple[Plan, tuple[RuntimeMis
 
 def _written(name: str | os.PathLike[str]) -> Plan:
     """The plan as it is written, not validated yet."""
+    if name in generated.NAMES:
+        return generated.generated(str(name))
     if name in shipped():
         text = (files("rcr_probes") / "plans" / f"{name}.toml").read_text(encoding="utf-8")
         return _parsed(text, str(name))
@@ -199,21 +215,33 @@ def _validate(cell: Cell) -> None:
             )
     runtime = _loaded(cell.runtime)
     if "@" not in cell.point:  # a system call is looked at together with its fault
-        _known("point", cell.point, (NONE, *POINTS))
-    _known("fault", cell.fault, (NONE, *faults.KINDS))
+        _known("point", cell.point, (NONE, *POINTS, *EXECUTOR_POINTS))
+    if cell.fault == POWER_LOSS:
+        raise PlanError(
+            f"The fault {POWER_LOSS!r} does not say which state it leaves.",
+            f"Write {POWER_LOSS}#N; the states of a point are counted from 0, and the plan 'power' "
+            "has them all.",
+        )
+    _known("fault", cell.kind, tuple(dict.fromkeys((NONE, *faults.KINDS, *RECEIVER_FAULTS))))
     _known("dedupe", cell.dedupe, DEDUPES)
     _known("digest", cell.digest, DIGESTS)
     _known("policy", cell.policy, (*POLICIES, *runtime.recoveries))
     _known("witness", cell.witness, WITNESSES)
     _known("variant", cell.variant, offered(runtime, "variants"))
-    _known("recovery_fault", cell.recovery_fault, (NONE,))
-    if cell.recoverers != 1:
-        raise PlanError(f"recoverers = {cell.recoverers} cannot be run.", "One can: recoverers = 1")
+    if not recoverable.known(cell.recovery_fault):
+        _known("recovery_fault", cell.recovery_fault, (*recoverable.STRIKES, *RECOVERY_FAULTS))
+    for cause, remedy in recoverable.problems(cell, _offers(runtime)):
+        raise PlanError(cause, remedy)
     for axis in ("seed", "repeat"):
         if not 0 <= getattr(cell, axis) <= _LARGEST:
             raise PlanError(
                 f"{axis} = {getattr(cell, axis)} is out of range.", f"Count from 0 to {_LARGEST}."
             )
+    if cell.variant == FENCED and cell.dedupe in RECEIVED:
+        raise PlanError(
+            f"variant = {FENCED!r} with dedupe = {cell.dedupe!r} cannot be run.",
+            "The receiver knows no fencing tokens; our local executors do.",
+        )
     _combination(cell, runtime)
 
 
@@ -226,20 +254,77 @@ def _combination(cell: Cell, runtime: Runtime) -> None:
         )
     if cell.point == NONE:
         return
+    if cell.fault in TRACED_FAULTS and (why := _no_tracer()):
+        raise PlanError(f"The fault {cell.fault!r} cannot be placed here. {why[0]}", why[1])
     if "@" in cell.point:
         _call(cell)
         return
-    if cell.point not in faults.KINDS[cell.fault].points:
+    if by_receiver(cell.point, cell.fault) and cell.dedupe in RECEIVED:
+        return  # it is the receiver that strikes, whatever the runtime is
+    _at_receiver(cell)
+    at_calls = (_CALL,) if cell.fault in CALL_FAULTS else ()
+    if cell.point not in faults.KINDS[cell.kind].points:
         raise PlanError(
             f"The fault {cell.fault!r} cannot strike at {cell.point!r}.",
-            f"It can at {', '.join(faults.KINDS[cell.fault].points) or _CALL}.",
+            f"It can at {', '.join((*faults.KINDS[cell.kind].points, *at_calls))}.",
         )
-    if cell.fault not in runtime.points.get(cell.point, ()):
+    if cell.point in EXECUTOR_POINTS:
+        _inside(cell, runtime)
+        return
+    if cell.kind not in runtime.points.get(cell.point, ()):
         there = sorted(runtime.points.get(cell.point, ())) or ["nothing"]
         raise PlanError(
             f"The runtime {cell.runtime!r} does not support {cell.fault!r} at {cell.point!r}.",
             f"There it supports {', '.join(there)}.",
         )
+    if cell.kind == POWER_LOSS:
+        _power(cell)
+
+
+def _power(cell: Cell) -> None:
+    """Refuse a state that no point has; how many there are, a recording alone can say."""
+    if (state_of(cell.fault) or 0) >= power.MOST:
+        raise PlanError(
+            f"The fault {cell.fault!r} is out of range.",
+            f"At most {power.MOST} states of a point are explored, counted from 0.",
+        )
+    _strace(cell)
+
+
+def _at_receiver(cell: Cell) -> None:
+    """Refuse what a receiver does to a call, where there is none or it comes at another side."""
+    if cell.fault not in RECEIVER_FAULTS or cell.point in FAULT_POINTS.get(cell.fault, ()):
+        return
+    elsewhere = FAULT_POINTS.get(cell.fault, ())
+    others = f"; elsewhere at {', '.join(elsewhere)}" if elsewhere else ""
+    raise PlanError(
+        f"The fault {cell.fault!r} cannot strike at {cell.point!r} with dedupe = {cell.dedupe!r}.",
+        f"A receiver does it to a call, at {RECEIVER_FAULTS[cell.fault]}, where dedupe is "
+        f"{' or '.join(RECEIVED)}{others}.",
+    )
+
+
+def _inside(cell: Cell, runtime: Runtime) -> None:
+    """Refuse a point that the executor does not come to, or a fault that the runtime cannot have.
+
+    The executor runs where the runtime calls it: what can strike around the action can inside it.
+    """
+    if cell.point not in INNER_POINTS.get(cell.dedupe, ()):
+        having = [dedupe for dedupe, points in INNER_POINTS.items() if cell.point in points]
+        raise PlanError(
+            f"No executor with dedupe = {cell.dedupe!r} comes to {cell.point!r}.",
+            f"That is a point of {', '.join(having)}.",
+        )
+    around = {kind for point in _AROUND for kind in runtime.points.get(point, ())}
+    if cell.kind not in around:
+        there = [kind for kind in sorted(around) if cell.point in faults.KINDS[kind].points]
+        raise PlanError(
+            f"The runtime {cell.runtime!r} does not support {cell.fault!r} around its action, and "
+            f"so not at {cell.point!r}.",
+            f"There it supports {', '.join(there) or 'nothing'}.",
+        )
+    if cell.kind == POWER_LOSS:
+        _power(cell)
 
 
 def _call(cell: Cell) -> None:
@@ -252,11 +337,36 @@ def _call(cell: Cell) -> None:
             "call takes no folder; N counts from 1.",
         )
     _known("fault at a system call", cell.fault, CALL_FAULTS)
+    if cell.fault not in TRACED_FAULTS:
+        _strace(cell)
+
+
+def _strace(cell: Cell) -> None:
+    """Refuse what strace places, where it is not installed."""
     if shutil.which(strace.PROGRAM) is None:
         raise PlanError(
-            f"The point {cell.point!r} needs strace, which is not installed here.",
+            f"{cell.fault!r} at {cell.point!r} needs strace, which is not installed here.",
             "Type: sudo apt install strace",
         )
+
+
+@cache
+def _no_tracer() -> tuple[str, str] | None:
+    """Why no tracer of ours can follow a process here, and what to do; None where one can.
+
+    It is tried in a new interpreter: who reads a plan may have threads, and is not to be traced.
+    """
+    words = (sys.executable, "-P", "-m", tracer.__name__)
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode == 0:
+        return None
+    cause, _, remedy = done.stderr.strip().partition("\n")
+    return cause, remedy or "Leave the fault out."
+
+
+def _offers(runtime: Runtime) -> set[str]:
+    """What of the parts of its contract that recovery may need the runtime has."""
+    return {part for part in recoverable.NEEDS.values() if offered(runtime, part)}
 
 
 def _known(kind: str, name: str | None, known: Sequence[str]) -> None:

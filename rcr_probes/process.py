@@ -8,13 +8,16 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rcr_probes import folder, phase
+from rcr_probes import fence, folder, phase
+from rcr_probes.model import HANG
 
 _GRACE = 0.5  # seconds that a process has to end by itself once its phase has ended
 _LOOK = 0.002  # seconds between two looks at whether it has
+_spared: set[int] = set()  # children that belong to no phase, and outlive them
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class Ended:
 
     Attributes:
         pid: its process id.
-        how: ``exit``, a signal's name, ``crash`` (a nonzero exit status), or ``deadline``.
+        how: ``exit``, a signal's name, ``crash`` (a nonzero exit status), ``deadline``, or ``hang``
+            (it was ended here as soon as it had provably hung).
         seconds: wall time from start to end on the monotonic clock.
         left_behind: how many processes outlived it and were ended by pid.
     """
@@ -35,12 +39,17 @@ class Ended:
 
 
 def run_phase(
-    start: str, place: str, verb: str, deadline: float, under: Sequence[str] = ()
+    start: str,
+    place: str,
+    verb: str,
+    deadline: float,
+    under: Sequence[str] = (),
+    hung: Callable[[], bool] | None = None,
 ) -> Ended:
     """Run one verb in one new process, and return when nothing of it is alive.
 
-    The caller is single-threaded, has called ``linux.adopt_descendants``, and has no other
-    children: whatever is left of its children afterwards is the phase's, and is ended.
+    The caller is single-threaded, has called ``linux.adopt_descendants``, and has no children but
+    those that are ``spared``: whatever else is left of them then is the phase's, and is ended.
 
     Args:
         start: ``fork`` (from this warm, single-threaded process) or ``spawn`` (a new interpreter).
@@ -48,30 +57,62 @@ def run_phase(
         verb: ``fault``, ``recover`` or ``force``.
         deadline: seconds; a phase that overruns is killed with its whole process group.
         under: the program, and its arguments, that becomes the phase's process; ``spawn`` alone.
+        hung: whether the phase has proven that it hangs, and is to be ended now; cheap.
     """
-    begun = time.monotonic()
-    pid = _fork(place, verb) if start == "fork" else _spawn(place, verb, under)
+    return finish(begin(start, place, verb, under), deadline, hung)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A phase that is running: its process, and when it began on the monotonic clock."""
+
+    pid: int
+    at: float
+
+
+def begin(start: str, place: str, verb: str, under: Sequence[str] = ()) -> Begun:
+    """Start a phase's process, as ``run_phase`` does, and do not wait for it."""
+    at = time.monotonic()
+    return Begun(_fork(place, verb) if start == "fork" else _spawn(place, verb, under), at)
+
+
+def finish(begun: Begun, deadline: float, hung: Callable[[], bool] | None = None) -> Ended:
+    """Wait for the end of a phase, as ``run_phase`` does, and return when nothing is left of it."""
+    pid = begun.pid
     try:
-        overran = not _ends_within(pid, deadline)
+        over = _over(pid, deadline, hung)
     except BaseException:
         _kill(pid)
         end_orphans()
         raise
-    if overran:
+    if over is not None:
         _kill(pid)
     _, status = os.waitpid(pid, 0)
     left_behind = end_orphans()
-    how = "deadline" if overran else _how(status)
-    return Ended(pid, how, time.monotonic() - begun, left_behind)
+    return Ended(pid, over or _how(status), time.monotonic() - begun.at, left_behind)
 
 
 def fence_is_free(place: str) -> bool:
     """Whether nobody who inherited the fence of any attempt on this cell is alive."""
+    return fence.all_over(os.path.join(place, folder.ATTEMPTS))
+
+
+@contextmanager
+def spared(pid: int) -> Iterator[None]:
+    """Let a child of this process outlive the phases that end while the block runs."""
+    _spared.add(pid)
     try:
-        os.close(phase.hold_fence(place))
-    except OSError:
-        return False
-    return True
+        yield
+    finally:
+        _spared.discard(pid)
+
+
+def end(pid: int) -> None:
+    """End a child of this process, and what is in its group; one that has ended is left alone."""
+    with contextlib.suppress(ChildProcessError):
+        if os.waitpid(pid, os.WNOHANG) == (0, 0):
+            _kill(pid)
+            os.waitpid(pid, 0)
 
 
 def end_orphans() -> int:
@@ -82,7 +123,7 @@ def end_orphans() -> int:
     ended, until = 0, time.monotonic() + _GRACE
     while True:
         try:
-            reaped, _ = os.waitpid(-1, os.WNOHANG)
+            reaped = _reap()
         except ChildProcessError:
             return ended
         if reaped:
@@ -103,10 +144,25 @@ def _kill(pid: int) -> None:
             end(pid, signal.SIGKILL)
 
 
+def _reap() -> bool:
+    """Whether a child had ended, and was taken from the table of processes.
+
+    Raises:
+        ChildProcessError: there is no child, but for those that are spared.
+    """
+    if not _spared:  # one call of the kernel, for all of them
+        return os.waitpid(-1, os.WNOHANG)[0] != 0
+    left = _children()
+    if not left:
+        raise ChildProcessError
+    return any(os.waitpid(pid, os.WNOHANG)[0] for pid in left)
+
+
 def _children() -> list[int]:
+    """Those that are not spared."""
     me = os.getpid()
     with open(f"/proc/{me}/task/{me}/children", encoding="ascii") as file:
-        return [int(pid) for pid in file.read().split()]
+        return [pid for pid in map(int, file.read().split()) if pid not in _spared]
 
 
 def _fork(place: str, verb: str) -> int:
@@ -153,12 +209,19 @@ def _spawn(place: str, verb: str, under: Sequence[str]) -> int:
     return os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
 
 
-def _ends_within(pid: int, deadline: float) -> bool:
+def _over(pid: int, deadline: float, hung: Callable[[], bool] | None) -> str | None:
+    """Why a process is to be ended: ``deadline`` or ``hang``; None where it ended by itself."""
+    until = time.monotonic() + deadline
     fd = os.pidfd_open(pid)
     try:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        return bool(poll.poll(deadline * 1000))
+        while (left := until - time.monotonic()) > 0:
+            if poll.poll(1000 * (left if hung is None else min(left, _LOOK))):
+                return None
+            if hung is not None and hung():
+                return HANG
+        return "deadline"
     finally:
         os.close(fd)
 

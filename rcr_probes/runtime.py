@@ -41,6 +41,11 @@ class Operation:
             runtime stores, and what a caller would keep between the attempts (its ticket).
         executor: what to call.
         variant: which of its configurations the runtime is to run in.
+        attempt: the number of this attempt on the operation, from 1; 0 where it makes none.
+        attempts: the folder of the fence (``rcr_probes.fence``), in which each attempt holds its
+            own; there before ``start``.
+        witness: the file in which a witness says what exists (``rcr_probes.witness``); it may be
+            missing. Neither is for a runtime's own ways: they are what recovery by evidence reads.
     """
 
     key: str
@@ -48,13 +53,16 @@ class Operation:
     folder: Path
     executor: Executor
     variant: str = BASELINE
+    attempt: int = 0
+    attempts: Path | None = None
+    witness: Path | None = None
 
 
 class Refusal(Protocol):
     """The seam by which a runtime's own write of a result is made to fail."""
 
     def place(self) -> None:
-        """Put it there; called in the process that reached ``after_action``."""
+        """Put it there; called in the process that reached the point."""
         ...
 
     def standing(self) -> bool:
@@ -102,6 +110,17 @@ class Runtime(Protocol):
     # def hosts(self, operation: Operation) -> Sequence[int]
     #     The pids of its long-lived processes, never the phase's own: the fault ``kill_host``. It
     #     is asked in the process that reached the point.
+    # def damage(self, operation: Operation, kind: str) -> tuple[str | None, int | None]
+    #     Put what it stored wrong, as recovery is to find it: the kinds of ``model.DAMAGE``. Where
+    #     that is its audit, the audit's path and the number of whole lines that it has then.
+    # def lock(self, operation: Operation) -> str
+    #     The path of the lock file that its attempts hold, so that a stale one can be left there.
+    # def decide(self, operation: Operation, effect: str) -> None
+    #     Enter what a person found out after its recovery had stopped: ``present`` or ``absent``.
+    # def files(self, operation: Operation) -> Mapping[str, str]
+    #     Names that a plan can use for files whose own names no plan can know: name → the file's
+    #     path in the operation's folder, known before ``start``. For system calls as points, and
+    #     for what is told of a power loss.
 
 
 def offered(runtime: Runtime, name: str) -> Any:
@@ -109,7 +128,8 @@ def offered(runtime: Runtime, name: str) -> Any:
 
     Args:
         runtime: the runtime.
-        name: ``variants``, ``versions``, ``state_at_points``, ``refusal`` or ``hosts``.
+        name: ``variants``, ``versions``, ``state_at_points``, ``refusal``, ``hosts``, ``files``,
+            ``damage``, ``lock`` or ``decide``.
     """
     return getattr(runtime, name, _LEFT_OUT[name])
 
@@ -120,6 +140,10 @@ _LEFT_OUT: Mapping[str, Any] = {
     "state_at_points": True,
     "refusal": None,
     "hosts": None,
+    "files": lambda operation: {},
+    "damage": None,
+    "lock": None,
+    "decide": None,
 }
 # A kind of fault that needs a seam of the runtime, and the part of the contract that gives it.
 SEAMS: Mapping[str, str] = {"result_refused": "refusal", "kill_host": "hosts"}

@@ -211,14 +211,14 @@ def files(call: str, arguments: str) -> Iterator[tuple[str, str | None]]:
     if call in (*_OPEN, *_BESIDE_OPEN):
         found = _FD.match(arguments)
         if found:
-            yield _plain(found[1]).removesuffix(" (deleted)"), None
+            yield plain(found[1]).removesuffix(" (deleted)"), None
         return
     for folder, name in _NAME.findall(arguments):
-        spelled = _plain(name)
-        yield os.path.normpath(os.path.join(_plain(folder), spelled)), spelled
+        spelled = plain(name)
+        yield os.path.normpath(os.path.join(plain(folder), spelled)), spelled
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A path as strace writes it, without its escapes."""
     if "\\" not in text:
         return text

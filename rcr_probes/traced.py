@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rcr_probes import folder, ledger, strace
 from rcr_probes.ledger import EventLine
-from rcr_probes.model import FAULTS, Cell
+from rcr_probes.model import FAULTS, TRACED_FAULTS, Cell
 from rcr_probes.process import Ended
 from rcr_probes.strace import CallPoint
 
@@ -25,23 +25,34 @@ _KILLED = re.compile(r"^(\d+) +\d+\.\d+ +\+\+\+ killed by SIGKILL", re.MULTILINE
 _CHILD_KILLED = re.compile(r"^\d+ +(\d+\.\d+) +--- SIGCHLD \{.*\bCLD_KILLED\b", re.MULTILINE)
 
 
-def under(place: str, cell: Cell) -> tuple[str, ...]:
-    """What the fault phase of the cell in this folder is put behind; nothing for a named point."""
-    point = strace.parse(cell.point)
+def by_strace(cell: Cell) -> bool:
+    """Whether the cell's fault is placed by strace: a tracer of ours follows a phase by itself."""
+    return strace.parse(cell.point) is not None and cell.fault not in TRACED_FAULTS
+
+
+def under(place: str, cell: Cell, files: Mapping[str, str]) -> tuple[str, ...]:
+    """What the fault phase of the cell in this folder is put behind; nothing for a named point.
+
+    Args:
+        place: the cell's folder.
+        cell: what is planned.
+        files: the names that its runtime gives to files, each with the file's path.
+    """
+    point = _point(cell, files)
     if point is None:
         return ()
     action = strace.KILL if cell.fault == _KILL else f"error={FAULTS[cell.fault]}"
     return tuple(injecting(os.path.join(place, folder.TRACE), point, _private(place), action))
 
 
-def note(place: str, cell: Cell, ended: Ended) -> None:
+def note(place: str, cell: Cell, ended: Ended, files: Mapping[str, str]) -> None:
     """Write down the strikes that the log proves, each where it happened among the events.
 
     Called when nothing of the phase is alive. The point has no event where there was no strike: no
     log tells that a process was about to make a call. What the log shows instead goes into the
     cell's output.
     """
-    point = strace.parse(cell.point)
+    point = _point(cell, files)
     if point is None:
         return
     with open(
@@ -186,6 +197,14 @@ def _say_what_was_seen(place: str, log: str, point: CallPoint) -> None:
         file.write(f"harness: {point} was not reached; the calls on that file were: {there}\n")
         if point.call == "rename":
             file.write("harness: strace knows a rename by the file that is renamed\n")
+
+
+def _point(cell: Cell, files: Mapping[str, str]) -> CallPoint | None:
+    """Where strace strikes, with its file's own path; None where it does not."""
+    point = strace.parse(cell.point)
+    if point is None or not by_strace(cell):
+        return None
+    return replace(point, file=files.get(point.file, point.file))
 
 
 def _private(place: str) -> str:

@@ -12,30 +12,51 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO
 
 import msgspec
 
-from rcr_probes import folder, ledger, linux, observe, phase, process, request, strace, traced
+from rcr_probes import (
+    executors,
+    folder,
+    ledger,
+    linux,
+    observe,
+    outage,
+    phase,
+    process,
+    receiving,
+    recovery,
+    request,
+    traced,
+)
 from rcr_probes.errors import code_of
 from rcr_probes.evidence import seal
 from rcr_probes.evidence.derive import derive
-from rcr_probes.executor import MarkerExecutor
+from rcr_probes.ledger import EventLine
 from rcr_probes.model import (
+    HANG,
     MEASURED,
+    POWER_LOSS,
     Capture,
     Cell,
     Circumstances,
     Forced,
+    Json,
     Judgement,
+    Lane,
     Measurement,
     Observation,
     Recorded,
     Verdict,
 )
 from rcr_probes.process import Ended
-from rcr_probes.runtime import load
+from rcr_probes.receiving import Served
+from rcr_probes.recovery import Original, Site
+from rcr_probes.runtime import load, offered
 
 READY = b"ready\n"  # what a worker says first; one that does not could not even start
 
@@ -129,40 +150,73 @@ def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
     cell, place = job.cell, job.folder
     runtime = load(cell.runtime)
     folder.make(place, cell)
-    in_hand = phase.operation(cell, place, "recover", MarkerExecutor(place, cell.dedupe, _mute))
-
-    ask = not phase.asks(cell, runtime)
-    start, under = _start_of_fault(job), traced.under(place, cell)
-    ended["fault"] = process.run_phase(start, place, "fault", job.deadline, under)
-    traced.note(place, cell, ended["fault"])
-    asked = _ask_state(job, "fault") if ask else None
-    lines = observe.written(place)
-    first = observe.observe(place, lines, runtime, in_hand, "fault", ended["fault"], asked)
-    _write(place, first)
-    forced, ended["force"] = _force(job)
-    struck = observe.strike(lines.lines, runtime, in_hand)
-    if struck is not None:
-        struck.lift()
-    if cell.policy != "never":
-        ended["recover"] = process.run_phase(job.start, place, "recover", job.deadline)
-        asked = _ask_state(job, "recover") if ask else None
-    lines = observe.written(place, since=lines)
-    last = observe.observe(place, lines, runtime, in_hand, "recover", ended.get("recover"), asked)
-    _write(place, last)
+    in_hand = phase.operation(cell, place, "recover", executors.make(place, cell.dedupe, _mute))
+    run = partial(_strike, job, offered(runtime, "files")(in_hand))
+    with (
+        receiving.before(place, cell) as served,
+        recovery.original(place, cell, job.start, job.deadline, run) as original,
+    ):
+        ended["fault"] = original.ended
+        site = Site(place, cell, job.start, job.deadline, runtime, in_hand, served.settle)
+        first, last, forced, lines = _observed(job, site, served, original, ended)
     return Measurement(
         cell=cell,
         source=MEASURED,
         approved=request.approved(cell),
         says=dict(runtime.says),
-        events=observe.events(lines.lines),
+        events=observe.events(lines),
         observations=(first, last),
         forced=forced,
     )
 
 
+def _strike(job: Job, files: Mapping[str, str]) -> Ended:
+    """Run the fault phase."""
+    cell, place = job.cell, job.folder
+    under = (*traced.under(place, cell, files), *outage.under(place, cell))
+    hung = partial(observe.hung, place) if cell.fault == HANG else None
+    return process.run_phase(_start_of_fault(job), place, "fault", job.deadline, under, hung)
+
+
+def _observed(
+    job: Job, site: Site, served: Served, original: Original, ended: dict[str, Ended]
+) -> tuple[Observation, Observation, Forced, Sequence[EventLine]]:
+    """What follows the fault phase of a cell, with what was seen after each; and every event."""
+    cell, place, runtime, in_hand = job.cell, job.folder, site.runtime, site.in_hand
+    ask = not phase.asks(cell, runtime)
+    files = offered(runtime, "files")(in_hand)
+    traced.note(place, cell, ended["fault"], files)
+    dark = outage.happen(place, cell, ended["fault"].how, files)
+    asked = _ask_state(job, "fault") if ask or dark else None
+    in_flight = served.settle()
+    served.age()
+    lines = observe.written(place)
+    first = observe.observe(
+        place, lines, runtime, in_hand, "fault", ended["fault"], asked, cell, in_flight
+    )
+    _write(place, first)
+    forced, ended["force"] = _force(job, served)
+    struck = observe.strike(lines.lines, runtime, in_hand)
+    if struck is not None:
+        struck.lift()
+    recoveries: dict[str, Ended] = {}
+    if cell.policy != "never":
+        recoveries = recovery.recover(site)
+        ended |= recoveries
+        original.let_go(job.deadline)
+        asked = _ask_state(job, "recover") if ask else None
+    in_flight = served.settle()
+    lines = observe.written(place, since=lines)
+    whole = recovery.last(recoveries, cell, original)
+    last = observe.observe(place, lines, runtime, in_hand, "recover", whole, asked, cell, in_flight)
+    _write(place, last)
+    return first, last, forced, lines.lines
+
+
 def _start_of_fault(job: Job) -> str:
     """How the fault phase is started: strace is put before a new interpreter alone."""
-    return job.start if strace.parse(job.cell.point) is None else "spawn"
+    stracing = traced.by_strace(job.cell) or job.cell.kind == POWER_LOSS
+    return "spawn" if stracing else job.start
 
 
 def _ask_state(job: Job, after: str) -> Ended:
@@ -175,15 +229,17 @@ def _ask_state(job: Job, after: str) -> Ended:
     return process.run_phase(job.start, job.folder, f"{phase.STATE}{after}", job.deadline)
 
 
-def _force(job: Job) -> tuple[Forced, Ended]:
+def _force(job: Job, served: Served) -> tuple[Forced, Ended]:
     """Force one call in a copy of the cell's outside world, and see what stands there after.
 
     The executor is called past the runtime, so the world is all that the copy needs.
     """
     copy = folder.copy_world(job.folder, job.cell)
-    ended = process.run_phase(job.start, copy, "force", job.deadline)
-    stands, damage = observe.effects(copy)
-    if damage:
+    with served.copied(copy) as there:
+        ended = process.run_phase(job.start, copy, "force", job.deadline)
+        in_flight = there.settle()
+    stands, damage = observe.effects(copy, job.cell)
+    if damage or in_flight:
         return Forced(stands, "damaged"), ended
     answer = observe.returned(observe.written(copy).lines, "force")
     return Forced(stands, answer or ("deadline" if ended.how == "deadline" else "crash")), ended
@@ -194,7 +250,7 @@ def _write(place: str, observed: Observation) -> None:
     ledger.append(os.path.join(place, folder.OBSERVATIONS), observed)
 
 
-def _mute(lane: object, value: object) -> None:
+def _mute(lane: Lane, value: Mapping[str, Json]) -> None:
     """The parent has the operation in hand, and calls nothing."""
 
 

@@ -1,8 +1,9 @@
 """Fill the READMEs' tables and numbers, and draw their figures, from the committed evidence.
 
-A place to fill is ``<!-- fill: NAME -->…<!-- /fill -->``. Nothing between the marks is written by
-hand. ``claim ID`` is filled with a claim's sentence, ``value ID`` with what was measured for it.
-``--check`` writes nothing, and exits 1 where a page is not what the evidence gives.
+A place to fill is ``<!-- fill: NAME -->…<!-- /fill -->``; a page has no other comment. Nothing
+between the marks is written by hand. ``claim ID`` is filled with a claim's sentence, ``value ID``
+with what was measured for it. ``--check`` writes nothing, and exits 1 where a page is not what the
+evidence gives.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -21,18 +22,23 @@ from rcr_probes.evidence import claims, store
 from rcr_probes.evidence.claimed import held
 from rcr_probes.evidence.claims import Outcome
 from rcr_probes.evidence.compare import Comparison, compare
-from rcr_probes.report import figure, matrix, terminal
+from rcr_probes.report import figure, gated, matrix, terminal
 from rcr_probes.report.repeats import Repeated, repeated
 from rcr_probes.report.texts import text
 
+_MARKS = "Write <!-- fill: NAME -->…<!-- /fill -->, and no other comment."
 ROOT = Path(__file__).parents[1]
 PAGES = {"README.md": "en", "README.zh.md": "zh"}
 # What a figure's file is named after → how it is drawn in a language, from which evidence.
 FIGURES: Mapping[str, tuple[Callable[[store.Evidence, str], Figure], str]] = {
     "p3_causal_chain": (figure.causal_chain, "article"),
     "real_runtimes": (matrix.matrix, "runtimes"),
+    "policies": (gated.compared, "faults"),
 }
-_PLACE = re.compile(r"<!-- fill: (\w+(?: [\w.-]+)?) -->.*?<!-- /fill -->", re.DOTALL)
+_BEGIN = re.compile(r"<!-- fill: (\w+(?: [\w.-]+)?) -->")
+_END = "<!-- /fill -->"
+# Whatever begins or ends a comment in a page: each is a mark, or a mark that somebody mistyped.
+_COMMENT = re.compile(r"<!-{1,2}(?:(?!<!-|-->).)*(?:-->)?|-->|<\s*!\s*-+", re.DOTALL)
 
 
 def evidence(name: str) -> store.Evidence:
@@ -99,6 +105,9 @@ FILLS: Mapping[str, Callable[[str], str]] = {
     "fault_locations": lambda lang: table("article", "fault_locations", lang),
     "restart": lambda lang: table("article", "restart", lang),
     "verdicts": lambda lang: table("locations", "verdicts", lang),
+    "policies": lambda lang: table("faults", "policies", lang),
+    "demands": lambda lang: table("contrast", "demands", lang),
+    "faults_cells": lambda lang: str(len(evidence("faults").plan.cells)),
     "article_cells": lambda lang: str(len(evidence("article").plan.cells)),
     "location_cells": lambda lang: str(len(evidence("locations").plan.cells)),
     "gap": lambda lang: table("runtimes", "gap", lang),
@@ -130,9 +139,42 @@ def fill(name: str, lang: str) -> str:
 
 
 def filled(page: str, lang: str) -> str:
-    """The page's text with every place filled."""
+    """The page's text with every place filled.
+
+    Raises:
+        As ``fill``, and ``places``.
+    """
     old = (ROOT / page).read_text(encoding="utf-8")
-    return _PLACE.sub(lambda m: f"<!-- fill: {m[1]} -->{fill(m[1], lang)}<!-- /fill -->", old)
+    made, at = [], 0
+    for name, begin, end in places(page, old):
+        made += [old[at:begin], fill(name, lang)]
+        at = end
+    return "".join([*made, old[at:]])
+
+
+def places(page: str, text: str) -> Iterator[tuple[str, int, int]]:
+    """The name of each place to fill, and where what is filled in begins and ends.
+
+    Raises:
+        EvidenceError: a comment is no mark, a place has no end, or an end has no beginning.
+    """
+    name, begin = "", -1
+    for mark in _COMMENT.finditer(text):
+        line = text.count("\n", 0, mark.start()) + 1
+        place, opened = f"{page}:{line}", begin >= 0
+        if started := _BEGIN.fullmatch(mark[0]):
+            if opened:
+                raise EvidenceError(place, f"begins a place, but {name!r} has no end.", _MARKS)
+            name, begin = started[1], mark.end()
+        elif mark[0] != _END:
+            raise EvidenceError(place, f"is no mark: {mark[0][:40]!r}.", _MARKS)
+        elif not opened:
+            raise EvidenceError(place, "ends a place that has no beginning.", _MARKS)
+        else:
+            yield name, begin, mark.start()
+            begin = -1
+    if begin >= 0:
+        raise EvidenceError(page, f"ends, but {name!r} has no end.", _MARKS)
 
 
 def figures() -> dict[str, bytes]:

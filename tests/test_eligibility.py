@@ -24,7 +24,7 @@ TABLE = """
 many     valid    stop       stop              stop              stop
 many     changed  stop       stop              stop              stop
 many     unknown  stop       stop              stop              stop
-partial  valid    stop       stop              stop              stop
+partial  valid    stop       stop              reconcile:replay  reconcile:replay
 partial  changed  stop       stop              stop              stop
 partial  unknown  stop       stop              stop              stop
 present  valid    reconcile:evidence  reconcile:evidence  reconcile:evidence  reconcile:evidence
@@ -57,6 +57,7 @@ REASONS: dict[tuple[Any, Any, tuple[str, ...]], tuple[str, ...]] = {
     ("unknown", "changed", ("replay",)): ("effect_unknown", "replay_declared", "identity_changed"),
     ("many", "valid", ()): ("effect_many",),
     ("partial", "valid", ()): ("effect_partial",),
+    ("partial", "valid", ("replay",)): ("effect_partial", "replay_declared", "identity_valid"),
 }
 # Effects, settled, damage → what is known of the effect.
 KNOWN = {
@@ -117,14 +118,53 @@ def check(module: ModuleType) -> None:
     two = Approved("operation-0", "marker-0", effects=2)
     assert module.effect(two, observed((OURS,), True, ())) == "partial"
     assert module.effect(two, observed((OURS,), False, ())) == "unknown"
-    assert module.effect(two, observed((OURS, OURS), True, ())) == "present"
+    other = Effect("E2", "operation-0", "2", "marker-0")
+    assert module.effect(two, observed((OURS, other), True, ())) == "present"
+    assert module.effect(two, observed((OURS, OURS), True, ())) == "many"
+    assert module.effect(APPROVED, observed((OURS, other), True, ())) == "many"
     cell, seen = Cell(point="none", fault="none"), observed((), True, ())
     for says, fact in (("due", "unknown"), ("open", "absent"), ("not_done", "absent")):
         assert module.known(cell, APPROVED, seen, {"failed": says}).effect == fact
+    before = Facts("valid", "unknown", ("lookup", "replay"))
+    for count, wanted, fact in LOOKED_UP:
+        assert module.looked_up(before, count, wanted) == Facts("valid", fact, ("replay",))
+    for axes, settled, fact in WITNESSED:
+        witnessed = Cell(point="none", fault="none", **axes)
+        assert module.known(witnessed, APPROVED, observed((), settled, ()), {}).effect == fact
+    same = Observation(
+        "fault", 0, Recorded("failed", approved_digest="a", current_digest="a"), (), 0
+    )
+    for name, identity in (("empty_record", "unknown"), ("torn_line", "valid")):
+        damaged = Cell(point="none", fault="none", recovery_fault=name)
+        assert module.known(damaged, APPROVED, same, {}).identity == identity
     digests = [("a", "a", "valid"), ("a", "b", "changed"), (None, "a", "unknown")]
     for approved, current, fact in [*digests, ("a", None, "unknown")]:
         recorded = Recorded("failed", approved_digest=approved, current_digest=current)
         assert module.identity(recorded) == fact
+
+
+# How many effects a look-up knows under the key, and how many were approved → what is known then.
+LOOKED_UP: list[tuple[int | None, int, Any]] = [
+    (None, 1, "unknown"),
+    (0, 1, "absent"),
+    (1, 1, "present"),
+    (2, 1, "many"),
+    (1, 2, "partial"),
+    (2, 2, "present"),
+    (3, 2, "many"),
+]
+# What the cell's axes leave of an effect that is not there, whether the attempt is settled or not.
+WITNESSED: list[tuple[dict[str, Any], bool, str]] = [
+    ({}, True, "absent"),
+    ({"witness": "lagging"}, True, "unknown"),
+    ({"witness": "absent"}, True, "unknown"),
+    ({"recovery_fault": "late_original"}, False, "unknown"),
+    ({"recovery_fault": "late_original", "variant": "fenced"}, False, "absent"),
+    ({"variant": "fenced"}, False, "unknown"),
+    ({"recovery_fault": "lock_live"}, True, "unknown"),
+    ({"recovery_fault": "lock_dead"}, True, "absent"),
+    ({"recovery_fault": "original_alive", "variant": "fenced"}, False, "unknown"),
+]
 
 
 def test_the_table_covers_every_combination() -> None:

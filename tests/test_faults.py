@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes import faults
+from rcr_probes import executors, faults
 from rcr_probes.errors import FaultError, InjectedFault
-from rcr_probes.executor import MarkerExecutor
 from rcr_probes.faults import Target
 from rcr_probes.model import FAULT_POINTS, FAULTS, Cell
 from rcr_probes.phase import operation
@@ -20,7 +19,7 @@ from tests.forking_runtime import runtime
 def at(point: str, path: Path | None = None, private: Path = Path()) -> Target:
     """A target in a runtime that offers every seam."""
     cell = Cell(point=point, fault="none")
-    in_hand = operation(cell, str(private), "fault", MarkerExecutor(str(private), "none", mute))
+    in_hand = operation(cell, str(private), "fault", executors.make(str(private), "none", mute))
     return Target(point, None if path is None else str(path), runtime(), in_hand)
 
 

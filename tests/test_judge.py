@@ -19,7 +19,7 @@ from rcr_probes.model import (
     Truth,
     Verdict,
 )
-from tests.measurements import APPROVED, SAYS, effects, measured, strike
+from tests.measurements import APPROVED, P3, SAYS, effects, measured, strike
 
 M = "marker-0"
 A, B = f"{M}:1", f"{M}:2"  # the two parts of an operation that makes two effects
@@ -54,6 +54,10 @@ VERDICT_ROWS: Mapping[str, tuple[dict[str, Any], str]] = {
     "not called though needed and harmless": (
         {"first": (), "last": (), "forced": (M,), "calls": (0, 0)},
         "blocked",
+    ),
+    "not called though needed, and it came all the same": (
+        {"first": (), "last": (M,), "forced": (M,), "calls": (1, 1)},
+        "consistent",
     ),
     "needed, but the call would have been wrong": (
         {"first": (), "last": (), "forced": ("other",), "calls": (0, 0)},
@@ -138,6 +142,57 @@ TRUTH_ROWS = {
 }
 STATE = ("fault", "state", {"status": "succeeded"})
 FAILED = ("fault", "state", {"status": "failed"})
+LOSES: Mapping[str, Any] = {
+    "cell": {"point": "completion_audit", "fault": "lost_append"},
+    "errors": ("none", "none"),
+}
+LOST = strike(Cell(point="completion_audit", fault="lost_append"))
+
+
+def at(point: str, phase: str = "fault") -> tuple[str, Any, Mapping[str, Any]]:
+    return (phase, "point", {"point": point})
+
+
+def returned(error: str = "none", phase: str = "fault") -> tuple[str, Any, Mapping[str, Any]]:
+    return (phase, "return", {"error": error})
+
+
+HEARD: Any = ("fault", "audit", {"event": "operation.started"})
+ANSWERED: Any = ("recover", "audit", {"event": "operation.started"})
+# What happened, in order → whether an audit line was lost; where the cell's fault loses it.
+AUDIT_ROWS: Mapping[str, tuple[list[Any], bool]] = {
+    "the next point is reached": ([at("completion_audit"), LOST, at("response")], True),
+    "the phase returns": ([at("completion_audit"), LOST, returned()], True),
+    "the phase returns, and then recovery is heard": (
+        [at("completion_audit"), LOST, returned(), ANSWERED], True
+    ),
+    "the first of two steps": (
+        [at("start_audit"), LOST, at("before_action"), at("completion_audit"), HEARD], True
+    ),
+    "the second of two steps": (
+        [at("start_audit"), HEARD, at("before_action"), at("completion_audit"), LOST, returned()],
+        True,
+    ),
+    "the line is there": ([at("completion_audit"), HEARD, LOST, returned()], False),
+    "the line is seen once the phase has returned": (
+        [at("completion_audit"), LOST, returned(), HEARD], False
+    ),
+    "the phase returns an error": ([at("completion_audit"), LOST, returned("EISDIR")], False),
+    "the point itself fails": (
+        [
+            at("completion_audit"),
+            LOST,
+            ("fault", "fault", {"point": "completion_audit", "error": "INJECTED_FAULT"}),
+            returned(),
+        ],
+        False,
+    ),
+    "the phase ends here": ([at("completion_audit"), LOST], False),
+    "it is no audit point": ([LOST, at("after_action"), at("response"), returned()], False),
+    "a system call is no next step": ([at("completion_audit"), LOST, at("write@state#1")], False),
+    "recovery goes on": ([LOST, at("completion_audit", "recover"), returned("none", "recover")],
+                         False),
+}  # fmt: skip
 REASON_ROWS: Mapping[str, dict[str, Any]] = {
     "called_again_in_fault_phase": {"calls": (2, 2)},
     "split_after_fault": {"states": ("approved", "failed")},
@@ -186,13 +241,42 @@ def refused(standing: bool | None) -> Measurement:
     return measured(cell=cell, standing=standing, errors=("FAILED", "none"))
 
 
-def proven(error: str | None, fault: str = "exception") -> Measurement:
+def proven(error: str | None, fault: str = "exception", **changes: Any) -> Measurement:
     """A fault that is proven by an event of its own."""
     cell = {"point": "after_action", "fault": fault}
     lanes: list[Any] = [strike(Cell(point="after_action", fault=fault))]
     if error:
         lanes.append(("fault", "fault", {"point": "after_action", "error": error}))
-    return measured(cell=cell, lanes=lanes, standing=None)
+    return measured(cell=cell, lanes=lanes, standing=None, **changes)
+
+
+def hung(error: str | None = "HUNG", ended: str = "hang") -> Measurement:
+    return proven(error, "hang", ended=(ended, "exit"), errors=("HUNG", "none"))
+
+
+def torn(ended: str = "SIGKILL", standing: bool = True) -> Measurement:
+    cell = {"point": "completion_audit", "fault": "torn_append"}
+    return measured(cell=cell, ended=(ended, "exit"), standing=standing, errors=(ended, "none"))
+
+
+def unpowered(state: int | None, ended: str = "SIGKILL") -> Measurement:
+    """A power loss that is to leave state 2, and the state that was put there."""
+    cell = Cell(point="after_action", fault="power_loss#2")
+    lanes: list[Any] = [strike(cell)]
+    if state is not None:
+        lanes.append(("fault", "fault", {"point": cell.point, "state": state}))
+    planned = {"point": cell.point, "fault": cell.fault}
+    return measured(cell=planned, lanes=lanes, standing=None, ended=(ended, "exit"))
+
+
+def lost(point: str, error: str) -> Measurement:
+    cell = {"point": point, "fault": "response_lost"}
+    return measured(cell=cell, standing=None, errors=(error, "none"))
+
+
+def full(point: str, standing: bool = True, error: str = "none") -> Measurement:
+    cell = {"point": point, "fault": "disk_full"}
+    return measured(cell=cell, standing=standing, errors=(error, "none"))
 
 
 def published() -> Measurement:
@@ -227,6 +311,33 @@ FIRED_ROWS = {
     "an exception": (proven("INJECTED_FAULT"), True),
     "an exception of another kind": (proven("EIO"), False),
     "an exception that never left": (proven(None), False),
+    "a call that was misreported": (proven("EIO", "error_after_call"), True),
+    "a call whose answer nobody changed": (proven(None, "error_after_call"), False),
+    "a hang": (hung(), True),
+    "a hang that nobody told": (hung(None), False),
+    "a hang up to the deadline": (hung(ended="deadline"), False),
+    "a torn append": (torn(), True),
+    "a torn append of one who lived": (torn("exit"), False),
+    "a torn append that left nothing torn": (torn(standing=False), False),
+    "a power loss": (unpowered(2), True),
+    "a power loss that left another state": (unpowered(1), False),
+    "a power loss whose state nobody put there": (unpowered(None), False),
+    "a power loss of one who lived": (unpowered(2, "exit"), False),
+    "a lost answer": (lost("response", "RESPONSE_LOST"), True),
+    "a lost answer that came": (lost("response", "none"), False),
+    "an answer that the receiver lost": (lost("after_action", "EIO"), True),
+    "a refused call": (full("write@state#1"), True),
+    "a refused call that nobody saw": (full("write@state#1", standing=False), False),
+    "a full disk, seen and felt": (full("start_audit", error="ENOSPC"), True),
+    "a full disk that nobody felt": (full("start_audit"), False),
+    "a lost append": (
+        measured(cell={"point": "start_audit", "fault": "lost_append"}, errors=("none", "none")),
+        True,
+    ),
+    "a lost append that failed": (
+        measured(cell={"point": "start_audit", "fault": "lost_append"}, errors=("EIO", "none")),
+        False,
+    ),
     "no fault planned": (measured(cell={"point": "none", "fault": "none"}), None),
     "published by others": (published(), None),
 }
@@ -245,6 +356,10 @@ def check(module: ModuleType) -> None:
         assert code in verdict_of(module, measured(**changes)).reasons, code
     for code, changes in NEAR_REASONS.items():
         assert code not in verdict_of(module, measured(**changes)).reasons, code
+    for runtime, again in (("worker", False), ("rcr_probes.reference:approval", True)):
+        twice = measured(approved=TWO, calls=(2, 2), cell={**P3, "runtime": runtime})
+        found = "called_again_in_fault_phase" in verdict_of(module, twice).reasons
+        assert found is again, runtime
     for name, (made, fired) in FIRED_ROWS.items():
         assert module.fired(made) is fired, name
     for fault in ("kill", "kill_host"):  # a phase may be among the hosts that are killed
@@ -252,6 +367,23 @@ def check(module: ModuleType) -> None:
         first, last = planned.observations
         died = replace(planned, observations=(replace(first, ended="SIGKILL"), last))
         assert "phase_killed" not in verdict_of(module, died).reasons, fault
+    for planned in (hung(), torn()):
+        assert "phase_killed" not in verdict_of(module, planned).reasons
+    assert "phase_killed" in verdict_of(module, measured(ended=("hang", "exit"))).reasons
+    for name, (lanes, is_lost) in AUDIT_ROWS.items():
+        codes = verdict_of(module, measured(**{**LOSES, "lanes": lanes})).reasons
+        assert ("audit_lost" in codes) is is_lost, name
+    unheard = [strike(measured().cell), at("start_audit"), at("response")]
+    seen: list[tuple[list[Any], bool]] = [([], False), ([ANSWERED], False), ([HEARD], True)]
+    for heard, told in seen:
+        codes = verdict_of(module, measured(lanes=[*heard, *unheard])).reasons
+        assert ("audit_lost" in codes) is told, heard
+    call = Cell(point="write@audit#3", fault="io_error")
+    struck = measured(
+        cell={"point": call.point, "fault": call.fault},
+        lanes=[HEARD, strike(call), at("start_audit"), at("response")],
+    )
+    assert "audit_lost" not in verdict_of(module, struck).reasons
     for changes, reasons in UNKNOWN_ROWS:
         assert verdict_of(module, measured(**changes)) == Verdict("unknown", reasons)
     open_without = measured(first=(), last=(M,), calls=(0, 1))

@@ -14,7 +14,8 @@ import rcr_probes
 PACKAGE = Path(rcr_probes.__file__).parent
 PURE = {"errors", "model"}
 PHASE = PURE | {
-    "points", "faults", "ledger", "folder", "runtime", "request", "executor", "linux", "strace"
+    "points", "faults", "ledger", "folder", "runtime", "request", "executors", "linux", "strace",
+    "tracer",
 }  # fmt: skip
 # Module or folder of the package → what it may import of the package, besides itself.
 MAY_IMPORT = {
@@ -23,31 +24,48 @@ MAY_IMPORT = {
     "model": set(),
     "points": set(),
     "eligibility": {"model"},
-    "judge": {"model"},
+    "judge": {"model", "recoverable"},
+    "recoverable": {"model"},
+    "witness": {"model"},
+    "fence": set(),
+    "held": {"folder"},
+    "late": {"model", "held", "executors"},
+    "locked": {"fence", "folder", "linux", "process"},
+    "recovery": PHASE
+    | {"fence", "held", "locked", "observe", "phase", "process", "recoverable", "witness"},
     "ledger": {"model"},
     "folder": {"model"},
     "linux": set(),
-    "faults": PURE | {"runtime"},
+    "faults": PURE | {"runtime", "strace", "tracer"},
+    "tracer": {"errors"},
     "request": {"model"},
     "runtime": PURE,
-    "executor": {"ledger", "folder", "model"},
-    "phase": PHASE,
-    "process": {"phase", "folder"},
+    "executors": {"ledger", "folder", "model", "request"},
+    "receiving": {"folder", "ledger", "model", "process", "receiver", "request"},
+    "phase": PHASE | {"fence", "held", "late"},
+    "process": {"phase", "fence", "folder", "model"},
     "traced": {"model", "folder", "ledger", "process", "strace"},
+    "power": {"model"},
+    "recorder": {"folder", "power", "strace"},
+    "outage": {"model", "folder", "ledger", "power", "recorder"},
+    "recording": PHASE | {"phase", "process", "outage", "power", "recorder", "scratch"},
+    "generated": PURE | {"runtime", "strace"},
     "foreign": PHASE | {"phase"},
-    "observe": PHASE | {"phase", "process"},
-    "worker": PHASE | {"phase", "process", "observe", "traced", "evidence"},
-    "plan": PURE | {"faults", "runtime", "strace"},
+    "observe": PHASE | {"held", "phase", "process", "receiving"},
+    "worker": PHASE
+    | {"phase", "process", "observe", "outage", "receiving", "recovery", "traced", "evidence"},
+    "plan": PURE | {"faults", "generated", "power", "recoverable", "runtime", "strace", "tracer"},
     "pool": PURE | {"worker", "evidence"},
     "scratch": set(),
     "run": PURE | {"plan", "pool", "scratch", "worker", "evidence", "runtime"},
     "strace": PURE,
-    "evidence": PURE | {"eligibility", "judge", "request", "strace"},
+    "evidence": PURE | {"eligibility", "judge", "recoverable", "request", "strace", "witness"},
     "receiver": {"errors"},
     "probe": PURE | {"receiver", "evidence", "request", "linux", "scratch", "strace"},
-    "reference": PURE | {"points", "ledger", "runtime"},
+    "reference": PURE | {"points", "ledger", "runtime", "eligibility", "fence", "witness"},
     "runtimes": PURE | {"points", "ledger", "linux", "runtime"},
-    "report": PURE | {"evidence", "eligibility", "plan", "run", "runtimes"},
+    "contrast": PURE | {"points", "runtime", "runtimes"},
+    "report": PURE | {"evidence", "eligibility", "plan", "run", "runtimes", "strace"},
     "publish": PURE | {"evidence", "report"},
     "conformance": PURE | {"run", "phase", "folder", "runtime", "scratch", "evidence"},
     "cli": PURE | {"commands"},
@@ -56,12 +74,13 @@ MAY_IMPORT = {
     | {"publish"},
 }
 STANDARD_ALONE = (
-    "model", "eligibility", "judge", "errors", "request", "strace",
-    "evidence/admissibility", "evidence/check", "evidence/claims", "evidence/consistency",
-    "evidence/course", "evidence/derive", "evidence/form", "evidence/names", "evidence/received",
-    "evidence/rows", "evidence/strict",
-    "publish/layout", "publish/page", "publish/provenance", "publish/said", "publish/standalone",
-    "publish/statement", "publish/verify",
+    "eligibility", "errors", "judge", "model", "power", "recoverable", "request", "strace",
+    "witness", "evidence/admissibility", "evidence/check", "evidence/claims",
+    "evidence/consistency", "evidence/course", "evidence/derive", "evidence/executed",
+    "evidence/form", "evidence/names", "evidence/outages", "evidence/received",
+    "evidence/recovered", "evidence/rows", "evidence/strict", "publish/crate", "publish/drawn",
+    "publish/layout", "publish/listed", "publish/page", "publish/provenance", "publish/said",
+    "publish/standalone", "publish/statement", "publish/verify",
 )  # fmt: skip
 # What no process of a cell may import; and what the process that forks may not import either.
 HEAVY = {"pandas", "numpy", "matplotlib", "rich", "typer", "papermill"}
@@ -151,6 +170,22 @@ def test_the_whole_course_of_a_cell_imports_nothing_heavy(tmp_path: Path) -> Non
         "assert c.judgement.verdict.verdict == 'duplicate_effect', c"
     )
     assert not loaded(program) & (HEAVY | SLOWS_FORKS)
+
+
+@pytest.mark.parametrize(("dedupe", "speaks"), [("none", False), ("receiver_key", True)])
+def test_only_a_cell_with_a_receiver_pays_for_one(
+    tmp_path: Path, dedupe: str, speaks: bool
+) -> None:
+    """Neither its phases nor the process that forks them import sockets or a database else."""
+    program = (
+        "from rcr_probes import executors, worker; from rcr_probes.model import Cell\n"
+        f"cell = Cell(point='after_action', fault='exception', dedupe={dedupe!r})\n"
+        f"c = worker.run_cell(worker.Job(cell, {str(tmp_path / 'cell')!r}, 'fork', 30.0))\n"
+        "assert c.judgement.fired, c"
+    )
+    held = loaded(program)
+    assert ({"socket", "sqlite3", "rcr_probes.receiver"} <= held) is speaks
+    assert not ({"http.client", "urllib.request"} | HEAVY | SLOWS_FORKS) & held
 
 
 def test_the_layout_of_the_design_is_the_layout_of_the_package() -> None:

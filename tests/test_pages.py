@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rcr_probes.errors import EvidenceError
+from scripts import fill_pages
+
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "README.zh.md")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -97,6 +100,60 @@ def test_what_is_not_borne_out_is_filled_into_no_page(
     assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert all("old<!--" in (tmp_path / name).read_text("utf-8") for name in PAGES)
+
+
+BEGIN, END = "<!-- fill: article_cells -->", "<!-- /fill -->"
+
+
+@pytest.mark.parametrize(
+    ("marks", "says"),
+    [
+        (f"{BEGIN}6 prose", "'article_cells' has no end"),
+        (f"{BEGIN}6 prose {BEGIN}6{END}", "'article_cells' has no end"),
+        (f"6{END}", "has no beginning"),
+        (f"{BEGIN}6{END}{END}", "has no beginning"),
+        ("<!-- fil: article_cells -->6<!-- /fill -->", "is no mark"),
+        ("<!-- Fill: article_cells -->6<!-- /fill -->", "is no mark"),
+        ("<!--fill: article_cells -->6<!-- /fill -->", "is no mark"),
+        ("<!-- fill:article_cells -->6<!-- /fill -->", "is no mark"),
+        ("<!-- fill article_cells -->6<!-- /fill -->", "is no mark"),
+        ("<!-- fill: claim A B -->6<!-- /fill -->", "is no mark"),
+        ("<!-- fill: article_cells ->6<!-- /fill -->", "is no mark"),
+        ("<!- fill: article_cells -->6<!-- /fill -->", "is no mark"),
+        ("<! -- fill: article_cells -->6<!-- /fill -->", "is no mark"),
+        ("<-- fill: article_cells -->6<!-- /fill -->", "is no mark"),
+        (f"{BEGIN}6<!-- /fil -->", "is no mark"),
+        (f"{BEGIN}6<!-- / fill -->", "is no mark"),
+        (f"{BEGIN}6<!-- fill -->", "is no mark"),
+        ("<!-- fill: article_cells", "is no mark"),
+        ("<!-- anything -->", "is no mark"),
+    ],
+)
+def test_a_mark_that_is_mistyped_or_has_no_end_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, marks: str, says: str
+) -> None:
+    """It is named with its line; else it would swallow prose, or be skipped and stay as it is."""
+    monkeypatch.setattr(fill_pages, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text(f"one\ntwo {marks} three\n", encoding="utf-8")
+    monkeypatch.setattr(fill_pages, "fill", lambda *_: "6")
+    with pytest.raises(EvidenceError) as raised:
+        fill_pages.filled("README.md", "en")
+    assert says in raised.value.cause
+    assert raised.value.place.startswith("README.md")
+    assert "<!-- fill: NAME -->" in raised.value.remedy
+
+
+def test_what_stands_around_the_places_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Byte for byte, with arrows of other kinds in it."""
+    monkeypatch.setattr(fill_pages, "ROOT", tmp_path)
+    monkeypatch.setattr(fill_pages, "fill", lambda name, lang: f"[{name} {lang}]")
+    text = f"a -> b <br> x <- y {BEGIN}{END}\n{BEGIN}old\n\nold{END}<b>c</b>"
+    (tmp_path / "README.md").write_text(text, encoding="utf-8")
+    said = "[article_cells zh]"
+    wanted = f"a -> b <br> x <- y {BEGIN}{said}{END}\n{BEGIN}{said}{END}<b>c</b>"
+    assert fill_pages.filled("README.md", "zh") == wanted
 
 
 @pytest.mark.parametrize("page", PAGES)

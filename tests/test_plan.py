@@ -22,7 +22,9 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_the_shipped_plans_are_read() -> None:
     """Six cells for the article; four locations, each fault that can strike, for the other."""
-    assert plan.shipped() == ("article", "locations", "runtimes")
+    assert plan.shipped() == (
+        "article", "contrast", "faults", "locations", "power", "runtimes", "syscalls"
+    )  # fmt: skip
     assert len(plan.read("article").cells) == 6
     cells = plan.read("locations").cells
     assert len(cells) == (4 * 2 + 1) * 2 * 3
@@ -51,9 +53,10 @@ def test_lists_are_multiplied_and_values_are_kept(tmp_path: Path) -> None:
         (CONTROL + 'dedupe = "operation-key"\n', "dedupe", "operation_key"),
         (CONTROL + 'digest = "changd"\n', "digest", "changed"),
         (CONTROL + 'policy = "resum"\n', "policy", "resume"),
-        (CONTROL + 'witness = "lagging"\n', "witness", "exact"),
-        (CONTROL + 'variant = "fsync"\n', "variant", "baseline"),
-        (CONTROL + 'recovery_fault = "kill"\n', "recovery_fault", "none"),
+        (CONTROL + 'witness = "laging"\n', "witness", "Did you mean 'lagging'"),
+        (CONTROL + 'variant = "flushed"\n', "variant", "baseline"),
+        (CONTROL + 'recovery_fault = "kill"\n', "recovery_fault", "kill@POINT"),
+        (CONTROL + 'recovery_fault = "kill@approval_audit"\n', "recovery_fault", "kill@POINT"),
         (CONTROL + "recoverers = 2\n", "recoverers = 2", "recoverers = 1"),
         (CONTROL + "seed = -1\n", "seed = -1", "Count from 0"),
         (CONTROL + f"repeat = {2**53}\n", "out of range", "Count from 0"),
@@ -84,6 +87,47 @@ def test_lists_are_multiplied_and_values_are_kept(tmp_path: Path) -> None:
             '[[cells]]\npoint = "response"\nfault = "audit_is_directory"\n',
             "cannot strike at 'response'",
             "completion_audit",
+        ),
+        (
+            '[[cells]]\npoint = "before_key"\nfault = "kill"\ndedupe = "claim_first"\n',
+            "comes to 'before_key'",
+            "a point of late_key",
+        ),
+        (
+            '[[cells]]\npoint = "between_effects"\nfault = "kill"\n',
+            "dedupe = 'none' comes to 'between_effects'",
+            "pair, pair_operation_key, pair_effect_key",
+        ),
+        (
+            '[[cells]]\npoint = "before_key"\nfault = "result_refused"\ndedupe = "late_key"\n',
+            "cannot strike at 'before_key'",
+            "after_action",
+        ),
+        (
+            '[[cells]]\npoint = "before_key"\nfault = "hang"\ndedupe = "late_key"\n'
+            f'runtime = "{MINE}:Plain"\n',
+            "does not support 'hang' around its action",
+            "There it supports exception, kill.",
+        ),
+        (
+            '[[cells]]\npoint = "after_action"\nfault = "timeout"\n',
+            "cannot strike at 'after_action' with dedupe = 'none'",
+            "receiver_key or expired_key",
+        ),
+        (
+            '[[cells]]\npoint = "before_action"\nfault = "timeout"\ndedupe = "receiver_key"\n',
+            "cannot strike at 'before_action'",
+            "at after_action",
+        ),
+        (
+            '[[cells]]\npoint = "after_action"\nfault = "response_lost"\n',
+            "with dedupe = 'none'",
+            "elsewhere at response",
+        ),
+        (
+            CONTROL + 'variant = "fenced"\ndedupe = "receiver_key"\n',
+            "variant = 'fenced' with dedupe = 'receiver_key'",
+            "local executors",
         ),
         ("", "no cells", "[[cells]]"),
         ("cells = []\n", "no cells", "[[cells]]"),

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from rcr_probes import folder, phase, process
+from rcr_probes import fence, folder, process
 from rcr_probes.model import Cell
 
 
@@ -18,7 +18,7 @@ def test_a_fence_is_free_when_nobody_who_inherited_it_is_alive(tmp_path: Path) -
     told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
-        phase.hold_fence(place)
+        fence.enter(os.path.join(place, folder.ATTEMPTS))
         orphan = os.fork()
         if orphan == 0:
             signal.pause()
@@ -34,13 +34,3 @@ def test_a_fence_is_free_when_nobody_who_inherited_it_is_alive(tmp_path: Path) -
         os.close(tell)
     while not process.fence_is_free(place):  # the kernel frees it when the orphan is gone
         os.sched_yield()
-
-
-def test_an_attempt_cannot_begin_while_another_one_holds_the_fence(tmp_path: Path) -> None:
-    """The fence is asked once, and not waited for."""
-    place = str(tmp_path / "cell")
-    folder.make(place, Cell(point="none", fault="none"))
-    held = phase.hold_fence(place)
-    assert not process.fence_is_free(place)
-    os.close(held)
-    assert process.fence_is_free(place)

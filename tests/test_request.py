@@ -6,19 +6,28 @@ import pytest
 
 from rcr_probes import request
 from rcr_probes.model import DIGESTS, Cell
-from rcr_probes.reference.digest import request_digest
+from rcr_probes.reference.digest import meaning_digest, request_digest
 
 
 @pytest.mark.parametrize("digest", DIGESTS)
 @pytest.mark.parametrize("seed", [0, 7])
-def test_only_a_changed_meaning_changes_the_digest(digest: str, seed: int) -> None:
-    """Key order and session do not count; another target does."""
+def test_what_recovery_asks_for_has_another_meaning_just_where_the_digest_says(
+    digest: str, seed: int
+) -> None:
+    """Key order, session and credential do not count; another real target does.
+
+    A digest of the whole request sees a new credential, and no target that moves with its session;
+    one of the meaning sees just the other.
+    """
     cell = Cell(point="none", fault="none", digest=digest, seed=seed)
     first, second = request.requested(cell), request.recomputed(cell)
-    assert (request_digest(first) == request_digest(second)) is (digest != "changed")
-    assert (first["target"] == second["target"]) is (digest != "changed")
+    real = [request.effective_target(asked) for asked in (first, second)]
+    other = digest in ("changed", "coarse")
+    assert (real[0] != real[1]) is other
+    assert (meaning_digest(first) != meaning_digest(second)) is other
+    assert (request_digest(first) != request_digest(second)) is (digest in ("changed", "volatile"))
     assert first["session_id"] != second["session_id"]
-    assert first["target"] == request.approved(cell).target
+    assert real[0] == request.approved(cell).target
     assert (list(first) == list(second)) is (digest != "reordered")
 
 

@@ -6,35 +6,32 @@ one snapshot of an approval or of the effects. A naive reader stands beside the 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rcr_probes.model import Json
+from rcr_probes.witness import (
+    EFFECTS,
+    Envelope,
+    Reason,
+    Timeline,
+    compact,
+    digest,
+    latest,
+    listed,
+    refusal,
+    time_of,
+)
+
+__all__ = [
+    "APPROVAL", "EFFECTS", "Envelope", "Observed", "Reading", "Reason", "Rejected", "Timeline",
+    "cutoffs", "digest", "effects", "in_order", "naive", "read", "refusal",
+]  # fmt: skip
 
 APPROVAL = "approval-snapshot"  # body: status, and what else the record says of itself
-EFFECTS = "effect-snapshot"  # body: effects, all that exist then
 
-Envelope = Mapping[str, Json]
 Observed = Literal["yes", "not_observed", "unknown"]
-Reason = Literal["wrong_owner", "after_cutoff", "integrity_or_unregistered"]
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """Envelopes, and what they are held against.
-
-    Attributes:
-        owner: whose envelopes count.
-        envelopes: in any order.
-        manifest: id → SHA-256 in hex, of each envelope that was registered.
-    """
-
-    owner: str
-    envelopes: tuple[Envelope, ...]
-    manifest: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ def read(timeline: Timeline, at: int) -> Reading:
             accepted.append(envelope)
         else:
             rejected[Rejected(envelope["id"], reason)] = None
-    return _reading(_latest(accepted, APPROVAL), effects(accepted), accepted, rejected)
+    return _reading(latest(accepted, APPROVAL), effects(accepted), accepted, rejected)
 
 
 def naive(timeline: Timeline) -> Reading:
@@ -93,24 +90,7 @@ def naive(timeline: Timeline) -> Reading:
     and takes what is missing or cannot be read for an empty one.
     """
     approval, existing = (_last(timeline.envelopes, kind) for kind in (APPROVAL, EFFECTS))
-    return _reading(approval, _listed(existing) or (), in_order(timeline), ())
-
-
-def refusal(timeline: Timeline, envelope: Envelope, at: int) -> Reason | None:
-    """The first check that an envelope fails at a cutoff; None where it counts."""
-    if envelope["owner"] != timeline.owner:
-        return "wrong_owner"
-    available = _time(envelope)
-    if available is None or available > at:
-        return "after_cutoff"
-    if timeline.manifest.get(envelope["id"]) != digest(envelope):
-        return "integrity_or_unregistered"
-    return None
-
-
-def digest(envelope: Envelope) -> str:
-    """SHA-256, in hex, over the envelope's compact JSON in its own key order."""
-    return hashlib.sha256(_compact(envelope)).hexdigest()
+    return _reading(approval, listed(existing) or (), in_order(timeline), ())
 
 
 def in_order(timeline: Timeline) -> list[Envelope]:
@@ -120,13 +100,13 @@ def in_order(timeline: Timeline) -> list[Envelope]:
 
 def cutoffs(timeline: Timeline) -> tuple[int, ...]:
     """Every time at which something of the owner became available, in order."""
-    own = (_time(e) for e in timeline.envelopes if e["owner"] == timeline.owner)
+    own = (time_of(e) for e in timeline.envelopes if e["owner"] == timeline.owner)
     return tuple(sorted({time for time in own if time is not None}))
 
 
 def effects(admissible: Iterable[Envelope]) -> Sequence[Mapping[str, Json]] | None:
     """The effects in the latest of these snapshots; None where none can be read."""
-    return _listed(_latest(admissible, EFFECTS))
+    return listed(latest(admissible, EFFECTS))
 
 
 def _reading(
@@ -152,30 +132,10 @@ def _reading(
 def _duplicate(existing: Sequence[Mapping[str, Json]]) -> bool | None:
     """Where several were approved, their kinds differ; without keys nobody can say."""
     whose = [(e.get("operation_key"), e.get("kind")) for e in existing]
-    attributed = [_compact(one) for one in whose if one[0] is not None]
+    attributed = [compact(one) for one in whose if one[0] is not None]
     if len(set(attributed)) < len(attributed):
         return True
     return None if len(whose) > 1 and len(attributed) < len(whose) else False
-
-
-def _listed(body: Json) -> Sequence[Mapping[str, Json]] | None:
-    """The effects of a snapshot; None where it is none, or names one of them twice."""
-    found = body.get("effects") if isinstance(body, Mapping) else None
-    if not isinstance(found, list | tuple) or not all(isinstance(e, Mapping) for e in found):
-        return None
-    names = [effect.get("effect_id") for effect in found]
-    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        return None
-    return found
-
-
-def _latest(admissible: Iterable[Envelope], kind: str) -> Json:
-    """The body of the latest snapshot of a kind; None where there is none, or two contradict."""
-    found = [e for e in admissible if e["kind"] == kind]
-    newest = max((e["available_at"] for e in found), default=None)
-    newest_ones = (e["body"] for e in found if e["available_at"] == newest)
-    bodies = {_compact(body, sort=True): body for body in newest_ones}
-    return next(iter(bodies.values())) if len(bodies) == 1 else None
 
 
 def _last(envelopes: Iterable[Envelope], kind: str) -> Json:
@@ -184,22 +144,10 @@ def _last(envelopes: Iterable[Envelope], kind: str) -> Json:
     return found[-1]["body"] if found else None
 
 
-def _time(envelope: Envelope) -> int | None:
-    """When it became available; true and 1.0 are no times."""
-    at = envelope["available_at"]
-    return at if type(at) is int else None
-
-
 def _when(envelope: Envelope) -> tuple[bool, int]:
-    at = _time(envelope)
+    at = time_of(envelope)
     return at is None, at or 0
 
 
 def _order(envelope: Envelope) -> tuple[bool, int, str, str, str]:
     return *_when(envelope), envelope["id"], envelope["owner"], digest(envelope)
-
-
-def _compact(value: Json, *, sort: bool = False) -> bytes:
-    """JSON as ``JSON.stringify`` writes it: no blanks, and half a surrogate pair escaped."""
-    text = json.dumps(value, ensure_ascii=False, sort_keys=sort, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")

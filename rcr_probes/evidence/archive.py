@@ -15,14 +15,11 @@ from pathlib import Path
 from typing import IO
 
 from rcr_probes.errors import EvidenceError, NotEvidence
-from rcr_probes.evidence import names
+from rcr_probes.evidence import names, zipped
 from rcr_probes.evidence.names import MOST_BYTES, MOST_FILES, MOST_IN_ALL
 
 SUFFIX = ".zip"
 _DO_NOT = "Do not trust this package."
-_CHUNK = 1 << 20
-_END = b"PK\x05\x06"  # of the end of a zip, and how long it is with the longest comment
-_END_LENGTH, _COMMENT = 22, 1 << 16
 _PER_NAME = 1 << 10  # bytes of the list of names, for each of them
 # What zipfile raises over bytes that are none of a zip, or of a kind that it does not know.
 _BROKEN = (
@@ -47,7 +44,7 @@ def opened(package: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         NotEvidence: there is neither a folder nor a .zip.
         EvidenceError: the .zip cannot be read, is larger than any package, or holds a name that
-            leaves it, a name twice, or a link.
+            leaves it, a name twice, a link, or bytes that are of no file.
         OSError: there is no room to unpack it.
     """
     place = Path(package)
@@ -56,7 +53,7 @@ def opened(package: str | os.PathLike[str]) -> Iterator[Path]:
         return
     if not place.is_file():
         raise NotEvidence(f"There is no {place}.", "Name the package's folder or its .zip.")
-    if place.suffix.lower() != ".zip" and not zipfile.is_zipfile(place):
+    if place.suffix.lower() != SUFFIX and not zipfile.is_zipfile(place):
         raise NotEvidence(
             f"{place} is neither a folder nor a .zip.", "Name the package's folder or its .zip."
         )
@@ -96,10 +93,13 @@ def _unpack(place: Path, into: Path) -> None:
             _refuse_large(name, file)
             with zipfile.ZipFile(file) as archive:
                 entries = archive.infolist()
-                _refuse_names(name, entries)
-                left = MOST_IN_ALL
-                for entry in entries:
-                    left -= _extract(name, archive, entry, into, left)
+            _refuse_names(name, entries)
+            data = zipped.places(file, entries)
+            left = MOST_IN_ALL
+            for entry in entries:
+                left -= _extract(name, zipped.unpacked(file, data[entry], entry), entry, into, left)
+    except zipped.Surplus as surplus:
+        raise EvidenceError(name, f"holds more than files: {surplus}.", _DO_NOT) from None
     except _BROKEN as error:
         raise _unreadable(name, error) from error
     except OSError as error:
@@ -110,26 +110,16 @@ def _unpack(place: Path, into: Path) -> None:
 
 def _refuse_large(name: str, file: IO[bytes]) -> None:
     """Refuse before zipfile reads all names: by the size of the file, and of its list of names."""
-    size = file.seek(0, os.SEEK_END)
-    if size > MOST_IN_ALL:
+    if file.seek(0, os.SEEK_END) > MOST_IN_ALL:
         raise _too_large(name)
-    file.seek(max(0, size - _COMMENT - _END_LENGTH - 20))
-    tail = file.read()
-    at = tail.rfind(_END)
-    if at < 0 or len(tail) < at + _END_LENGTH:
-        raise zipfile.BadZipFile("it has no end of a zip")
-    count, listed = struct.unpack_from("<HI", tail, at + 10)
-    further = tail[max(0, at - 20) :][:4] == b"PK\x06\x07"  # numbers that need 64 bits
-    if count > MOST_FILES or listed > MOST_FILES * _PER_NAME or further:
+    end = zipped.end(file)
+    if end.count > MOST_FILES or end.size > MOST_FILES * _PER_NAME or end.further:
         raise _too_large(name)
-    file.seek(0)
 
 
 def _refuse_names(name: str, entries: list[zipfile.ZipInfo]) -> None:
-    if len(entries) > MOST_FILES:
-        raise _too_large(name)
     files: list[str] = []
-    folders: set[str] = set()  # each by what no file of it can be called
+    folders: set[str] = set()  # that unpacking makes
     for entry in entries:
         given = entry.orig_filename
         if problem := names.wrong(given.removesuffix("/")):
@@ -138,28 +128,32 @@ def _refuse_names(name: str, entries: list[zipfile.ZipInfo]) -> None:
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             what = "a symbolic link" if kind == stat.S_IFLNK else "no regular file"
             raise EvidenceError(name, f"holds {given!r}, which is {what}.", _DO_NOT)
-        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise NotImplementedError(f"{given!r} is compressed in a way that is not known")
-        if entry.is_dir():
-            folders.add(f"{given}.")
+        if given.endswith("/"):
+            folders.add(given.removesuffix("/"))
         else:
             files.append(given)
-    if twice := names.clash([*files, *sorted(folders)]):
+        folders |= set(names.above(given.removesuffix("/")))
+    if len(files) + len(folders) > MOST_FILES:
+        raise _too_large(name)
+    inside = [f"{folder}/." for folder in sorted(folders)]  # what no file of it can be called
+    if twice := names.clash([*files, *inside]):
         raise EvidenceError(name, f"holds {twice[0]!r} and {twice[1]!r}, which clash.", _DO_NOT)
 
 
 def _extract(
-    name: str, archive: zipfile.ZipFile, entry: zipfile.ZipInfo, into: Path, left: int
+    name: str, data: Iterator[bytes], entry: zipfile.ZipInfo, into: Path, left: int
 ) -> int:
     """Write one entry; how many bytes it really has, whatever its header says."""
     target = into / entry.orig_filename
-    if entry.is_dir():
+    if entry.orig_filename.endswith("/"):
         target.mkdir(parents=True, exist_ok=True)
+        for _ in data:
+            raise zipped.Surplus(f"its folder {entry.orig_filename!r} has bytes of its own")
         return 0
     target.parent.mkdir(parents=True, exist_ok=True)
     most, size = min(MOST_BYTES, left), 0
-    with archive.open(entry) as source, open(target, "xb") as file:
-        while chunk := source.read(_CHUNK):
+    with open(target, "xb") as file:
+        for chunk in data:
             size += len(chunk)
             if size > most:
                 raise _too_large(name)

@@ -8,7 +8,7 @@ embeds this module as it is.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -27,11 +27,15 @@ from rcr_probes.evidence.form import (
     SAYS,
     SCHEMA,
     Manifest,
+    folders,
+    holds_evidence,
     regular,
     sha256,
     too_large,
 )
 from rcr_probes.model import WORKER, Capture, Cell, Json, Measurement, Plan
+
+Speak = Callable[..., str]  # the key of a text, and what its placeholders stand for
 
 _NAMED = 3  # cells that are named one by one where many are missing, as after an interruption
 LONGEST = 1 << 24  # bytes of a line; a capture has some thousands
@@ -40,6 +44,7 @@ _SMALL = 1 << 26  # bytes of a small file
 _LOOKS = (
     "origin", "cell", "approved", "processes", "judgement", "digest", "observations", "sequence",
     "points", "standing", "counts", "effects", "returns", "states", "never", "digests", "forced",
+    "asked", "first_call",
 )  # fmt: skip
 
 
@@ -61,6 +66,14 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.problem}"
+
+    def said(self, speak: Speak) -> str:
+        """What is wrong and where, in the language of ``speak``."""
+        values = {"detail": self.problem, **self.values}
+        if self.kind == "claim":
+            values["detail"] = speak(f"claim.problem.{values['problem']}", **values)
+        found = speak(f"finding.{self.kind}", **values)
+        return plain(speak("checked.finding", place=self.place, said=found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +124,15 @@ def check_all(folder: str | os.PathLike[str]) -> list[Report]:
         NotEvidence: there is no such folder, or no evidence in it.
     """
     place = Path(folder)
-    if not place.is_dir() or _holds_evidence(place):
+    if not place.is_dir() or holds_evidence(place):
         return [check(place)]
-    found = sorted(p for p in place.iterdir() if p.is_dir() and _holds_evidence(p))
+    found = folders(place)
     if not found:
         raise NotEvidence(
             f"{place} holds no evidence, and no folder in it does.",
             "Name a folder that rcr run or rcr import made, such as runs/article.",
         )
     return [_outside(p) if p.is_symlink() else check(p) for p in found]
-
-
-def _holds_evidence(folder: Path) -> bool:
-    return any(os.path.lexists(folder / name) for name in FILES)
 
 
 def _outside(link: Path) -> Report:

@@ -11,7 +11,9 @@ from pathlib import Path
 from rcr_probes.errors import EvidenceError, NotEvidence
 from rcr_probes.evidence import claims, store
 from rcr_probes.evidence.claims import Claim, Outcome, Problem, Table
+from rcr_probes.evidence.form import folders
 from rcr_probes.evidence.rows import Row, row
+from rcr_probes.evidence.store import Evidence
 
 _LARGEST = 1 << 20  # bytes; a claims.toml is written by hand
 
@@ -72,8 +74,12 @@ class Report:
         return not self.unshown and all(one.outcome.holds for one in self.claims)
 
 
-def held(folder: str | os.PathLike[str]) -> Report:
+def held(folder: str | os.PathLike[str], known: Mapping[str, Evidence] | None = None) -> Report:
     """Evaluate every claim of ``claims.toml`` over all evidence that stands beside it.
+
+    Args:
+        folder: holds the file.
+        known: folder's name → its evidence, where that is read already.
 
     Raises:
         NotEvidence: the folder has no such file.
@@ -82,9 +88,10 @@ def held(folder: str | os.PathLike[str]) -> Report:
     place = Path(folder) / claims.FILE
     text = _text(place)
     said, tables = claims.parsed(text, claims.FILE), claims.tables(text, claims.FILE)
-    found = _Folders(Path(folder))
-    claimed = tuple(_claimed(claim, found) for claim in said)
-    unshown = [(table, found.lacks(table)) for table in tables]
+    found = _Folders(Path(folder), known or {})
+    grounds = claims.Grounds(found.rows, found.unread)
+    claimed = tuple(found.claimed(grounds.outcome(claim)) for claim in said)
+    unshown = [(table, grounds.lacks(table)) for table in tables]
     return Report(
         place,
         claimed,
@@ -96,19 +103,21 @@ def held(folder: str | os.PathLike[str]) -> Report:
 class _Folders:
     """The evidence beside a claims.toml, each folder read once."""
 
-    def __init__(self, beside: Path) -> None:
+    def __init__(self, beside: Path, known: Mapping[str, Evidence]) -> None:
         self.rows: dict[str, list[Row]] = {}
         self.references: dict[str, list[Reference]] = {}
-        self._unread: dict[str, str] = {}
-        for path in sorted(beside.iterdir()):
-            if path.is_dir() and not path.is_symlink() and (path / store.MANIFEST).exists():
-                self._read(path)
+        self.unread: dict[str, str] = {}
+        for path in folders(beside):
+            if path.is_symlink():
+                self.unread[path.name] = "It is a symbolic link; it was not followed."
+            else:
+                self._read(path, known.get(path.name))
 
-    def _read(self, folder: Path) -> None:
+    def _read(self, folder: Path, known: Evidence | None) -> None:
         try:
-            captures = list(store.read_whole(folder).captures())
+            captures = list((known or store.read_whole(folder)).captures())
         except (EvidenceError, NotEvidence) as error:
-            self._unread[folder.name] = error.cause
+            self.unread[folder.name] = error.cause
             return
         self.rows[folder.name] = [row(capture) for capture in captures]
         self.references[folder.name] = [
@@ -116,40 +125,22 @@ class _Folders:
             for number, capture in enumerate(captures)
         ]
 
-    def refused(self, name: str) -> tuple[Problem, str] | None:
-        """Why there are no rows of this folder; None where there are."""
-        if name in self.rows:
-            return None
-        return ("not_read", self._unread[name]) if name in self._unread else ("no_folder", name)
-
-    def lacks(self, table: Table) -> tuple[Problem, str] | None:
-        """What a table lacks; None where nothing."""
-        refused = self.refused(table.evidence)
-        return refused or claims.lacks(table.where, self.rows[table.evidence])
-
-    def used(self, asked: Claim | Table) -> list[Reference]:
-        """The captures that a claim or a table rests on."""
-        found = zip(
-            self.rows.get(asked.evidence, ()), self.references.get(asked.evidence, ()), strict=True
-        )
-        return [reference for row, reference in found if claims.selected(asked.where, [row])]
+    def claimed(self, outcome: Outcome) -> Claimed:
+        """An outcome with the captures that it rests on."""
+        references = self.references.get(outcome.claim.evidence, [])
+        return Claimed(outcome, tuple(references[number] for number in outcome.numbers))
 
     def unused(self, asked: Iterable[Claim | Table]) -> dict[str, tuple[Reference, ...]]:
         """The captures of each folder that none of these uses."""
-        used = {reference for one in asked for reference in self.used(one)}
+        used: dict[str, set[int]] = {}
+        for one in asked:
+            found = claims.places(one.where, self.rows.get(one.evidence, ()))
+            used.setdefault(one.evidence, set()).update(found)
         left = {
-            name: tuple(reference for reference in references if reference not in used)
+            name: tuple(one for one in references if one.number not in used.get(name, ()))
             for name, references in self.references.items()
         }
         return {name: references for name, references in left.items() if references}
-
-
-def _claimed(claim: Claim, found: _Folders) -> Claimed:
-    refused = found.refused(claim.evidence)
-    if refused is not None:
-        return Claimed(Outcome(claim, None, (), *refused), ())
-    outcome = claims.evaluate(claim, found.rows[claim.evidence])
-    return Claimed(outcome, tuple(found.used(claim)) if outcome.cells else ())
 
 
 def _text(place: Path) -> str:

@@ -16,6 +16,8 @@ from rcr_probes.errors import EvidenceError, UnknownName
 
 FILE = "claims.toml"
 COUNT = "count"
+# Language → the page of a guide that says the claims in it.
+PAGES: Mapping[str, str] = {"en": "index.html", "zh": "zh.html"}
 Value = str | int | bool
 Where = Mapping[str, tuple[Value, ...]]
 Row = Mapping[str, object]
@@ -33,6 +35,7 @@ Problem = Literal[
 
 _SUM = "sum "
 _LONGEST = 1 << 20  # characters of a file that is written by hand
+_MOST = 1_000  # entries of a file
 _DOTS = 64  # in a line: the time that TOML's reader takes grows with the square of them
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # part of an anchor in a page, and a folder's name
 _COLUMN = re.compile(r"[a-z][a-z_]*")
@@ -104,6 +107,7 @@ class Outcome:
         cells: the ids of the captures that it rests on, in their order.
         problem: why it does not hold; None where it does.
         about: the folder, column or value that the problem is with.
+        numbers: the lines of those captures in their folder, from 0.
     """
 
     claim: Claim
@@ -111,10 +115,41 @@ class Outcome:
     cells: tuple[str, ...]
     problem: Problem | None
     about: str = ""
+    numbers: tuple[int, ...] = ()
 
     @property
     def holds(self) -> bool:
         return self.problem is None
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What the claims and tables of a file are held against.
+
+    Attributes:
+        rows: folder beside the file → its rows.
+        unread: folder beside the file → why its rows cannot be taken.
+    """
+
+    rows: Mapping[str, Sequence[Row]]
+    unread: Mapping[str, str]
+
+    def refused(self, name: str) -> tuple[Problem, str] | None:
+        """Why there are no rows of this folder; None where there are."""
+        if name in self.rows:
+            return None
+        return ("not_read", self.unread[name]) if name in self.unread else ("no_folder", name)
+
+    def outcome(self, claim: Claim) -> Outcome:
+        """What becomes of a claim."""
+        if refused := self.refused(claim.evidence):
+            return Outcome(claim, None, (), *refused)
+        return evaluate(claim, self.rows[claim.evidence])
+
+    def lacks(self, table: Table) -> tuple[Problem, str] | None:
+        """What a table lacks, and its name; None where nothing."""
+        refused = self.refused(table.evidence)
+        return refused or lacks(table.where, self.rows[table.evidence])
 
 
 def parsed(text: str, place: str) -> tuple[Claim, ...]:
@@ -157,12 +192,13 @@ def evaluate(claim: Claim, rows: Sequence[Row]) -> Outcome:
     lacking = lacks(claim.where, rows, claim.column)
     if lacking is not None:
         return Outcome(claim, None, (), *lacking)
-    chosen = selected(claim.where, rows)
+    numbers = places(claim.where, rows)
+    chosen = [rows[number] for number in numbers]
     cells = tuple(str(row.get("cell")) for row in chosen)
     value, problem = _taken(claim, chosen)
-    if problem is None and not _same(value, claim.expect):
+    if problem is None and _typed(value) != _typed(claim.expect):
         problem = "other_value"
-    return Outcome(claim, value, cells, problem)
+    return Outcome(claim, value, cells, problem, numbers=tuple(numbers))
 
 
 def lacks(
@@ -179,19 +215,26 @@ def lacks(
         if not any(name in row for row in rows):
             return "no_column", name
     for name, values in where.items():
+        there = {_typed(row.get(name)) for row in rows}
         for value in values:
-            if not any(_same(row.get(name), value) for row in rows):
+            if _typed(value) not in there:
                 return "no_such_value", f"{name} = {written(value)}"
-    return None if selected(where, rows) else ("no_captures", "")
+    return None if places(where, rows) else ("no_captures", "")
+
+
+def places(where: Where, rows: Sequence[Row]) -> list[int]:
+    """Which rows, from 0, have one of the wanted values in every column; null is no value."""
+    wanted = {column: {_typed(value) for value in values} for column, values in where.items()}
+    return [
+        number
+        for number, row in enumerate(rows)
+        if all(_typed(row.get(column)) in values for column, values in wanted.items())
+    ]
 
 
 def selected(where: Where, rows: Sequence[Row]) -> list[Row]:
-    """The rows that have one of the wanted values in every column; null is no value."""
-    return [
-        row
-        for row in rows
-        if all(any(_same(row.get(c), v) for v in values) for c, values in where.items())
-    ]
+    """The rows at these places."""
+    return [rows[number] for number in places(where, rows)]
 
 
 def said(claim: Claim, lang: str, value: Value | None) -> str:
@@ -216,15 +259,14 @@ def _taken(claim: Claim, rows: Sequence[Row]) -> tuple[Value | None, Problem | N
     if claim.take.startswith(_SUM):
         numbers = [value for value in found if type(value) is int]
         return (sum(numbers), None) if len(numbers) == len(found) else (None, "no_number")
-    if not all(_same(value, first) for value in found):
+    if not isinstance(first, str | int) or any(_typed(v) != _typed(first) for v in found):
         return None, "not_one_value"
-    assert isinstance(first, str | int)
     return first, None
 
 
-def _same(one: object, other: object) -> bool:
-    """Equal and of one type: true is not 1."""
-    return type(one) is type(other) and one == other
+def _typed(value: object) -> tuple[type, object]:
+    """What is equal to another value of the same type alone: true is not 1."""
+    return type(value), value
 
 
 def _chosen(lang: str, en: str, zh: str) -> str:
@@ -257,6 +299,8 @@ def _entries(text: str, place: str, kind: str) -> Iterator[tuple[dict[str, objec
         raise EvidenceError(
             place, f"{kind!r} is no list of tables.", f"Begin each with [[{kind}]]."
         )
+    if len(entries) > _MOST:
+        raise EvidenceError(place, f"has more than {_MOST} entries of {kind}.", "Write fewer.")
     for number, entry in enumerate(entries, 1):
         name = entry.get("id") or entry.get("name")
         known = f" ({name})" if isinstance(name, str) and name.isprintable() else ""
@@ -337,6 +381,10 @@ def _where(entry: dict[str, object], at: str) -> Where:
                 at,
                 f"where asks {column} for no text, whole number, true or false.",
                 "Write one value, or a list of some.",
+            )
+        if len({_typed(value) for value in values}) < len(values):
+            raise EvidenceError(
+                at, f"where asks {column} for a value twice.", "Write each value once."
             )
         where[column] = tuple(values)
     return where

@@ -6,58 +6,69 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 
-from rcr_probes import strace
-from rcr_probes.evidence import course, received
+from rcr_probes import recoverable, strace
+from rcr_probes.evidence import course, executed, outages, received, recovered
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.model import (
     BASELINE,
     CALL_FAULTS,
-    CAPABILITIES,
     DEDUPES,
     DIGESTS,
+    EXECUTOR_POINTS,
     FAULT_POINTS,
     FAULTS,
+    FENCED,
+    INNER_POINTS,
     NONE,
     POINTS,
+    POWER_LOSS,
+    RECEIVED,
     RECEIVER_FAULTS,
     RECEIVER_KEY,
     REFERENCE,
     STARTS,
+    TRACED_FAULTS,
     WITNESSES,
     WORKER,
     Capture,
     Cell,
     Judgement,
     Verdict,
+    by_receiver,
     canonical_json,
+    kind_of,
+    recovery_phases,
 )
 from rcr_probes.request import approved
 
 PUBLISHED = "published:"  # how the runtime of a row that others published is named
 
 _KNOWN: Mapping[str, tuple[str, ...]] = {
-    "point": (NONE, *POINTS),
+    "point": (NONE, *POINTS, *EXECUTOR_POINTS),
     "fault": (NONE, *FAULTS, *RECEIVER_FAULTS),
-    "dedupe": tuple(CAPABILITIES),
+    "dedupe": DEDUPES,
     "digest": DIGESTS,
 }
 _STRUCK: Mapping[str, tuple[str, ...]] = {
     **FAULT_POINTS,
-    **{fault: (point,) for fault, point in RECEIVER_FAULTS.items()},
+    **{f: (*FAULT_POINTS.get(f, ()), point) for f, point in RECEIVER_FAULTS.items()},
 }
 # What a plan that can be run holds besides; of a published row we do not know it.
 _RUN: Mapping[str, tuple[str | int, ...]] = {
     "witness": WITNESSES,
-    "recovery_fault": (NONE,),
-    "recoverers": (1,),
+    "recoverers": (1, 2),
 }
 # What is known of one runtime: what the reference declares, what a probe does to a worker.
 _OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
     REFERENCE: {
-        "fault": (NONE, "exception", "audit_is_directory", *CALL_FAULTS),
-        "policy": ("again", "never", "resume"),
-        "variant": (BASELINE,),
+        "fault": tuple(
+            fault
+            for fault in (NONE, *FAULTS, *RECEIVER_FAULTS)
+            if fault not in ("kill_host", "result_refused")
+        ),
+        "policy": ("again", "never", "resume", recoverable.EVIDENCE_GATED),
+        "variant": (BASELINE, "fsync", "meaning_digest", FENCED),
     },
     WORKER: {
         "fault": (NONE, "kill", *RECEIVER_FAULTS),
@@ -67,8 +78,6 @@ _OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
         "seed": (0,),
     },
 }
-# And of every other: only a worker has the receiver before it.
-_OF_OTHERS: Mapping[str, tuple[str | int, ...]] = {"fault": (NONE, *FAULTS), "dedupe": DEDUPES}
 _WORKER_POINTS = (NONE, "before_action", "after_action")
 _LARGEST = 2**53 - 1  # of a seed or a repeat, as in a plan
 _LARGEST_PID = 2**22  # of Linux
@@ -88,6 +97,9 @@ def found(capture: Capture) -> Iterator[tuple[str, str]]:
     looks = [
         *((look.__name__, partial(look, capture)) for look in _LOOKS),
         *((look.__name__, partial(look, measured)) for look in course.LOOKS),
+        *((look.__name__, partial(look, measured)) for look in executed.LOOKS),
+        *((look.__name__, partial(look, measured)) for look in outages.LOOKS),
+        *((look.__name__, partial(look, measured)) for look in recovered.LOOKS),
         *((look.__name__, partial(look, measured)) for look in (received.LOOKS if probed else ())),
     ]
     for name, look in looks:
@@ -120,20 +132,28 @@ def _cell(capture: Capture) -> Iterator[str]:
     for axis, known in {**_KNOWN, **(_RUN if here else {})}.items():
         if axis == "point" and at_call:
             continue
-        if (value := getattr(cell, axis)) is not None and value not in known:
+        value = getattr(cell, axis)
+        if value is not None and _kind(axis, value) not in known:
             yield f"its {axis} is {value!r}, which nothing knows."
     if (cell.point == NONE) != (cell.fault == NONE):
         yield f"it has the fault {cell.fault!r} at the point {cell.point!r}."
     elif at_call and cell.fault not in CALL_FAULTS:
         yield f"its fault {cell.fault!r} cannot strike at the call {cell.point!r}."
-    elif not at_call and cell.point not in (NONE, *_STRUCK.get(cell.fault, (cell.point,))):
+    elif not at_call and cell.point not in (NONE, *_STRUCK.get(cell.kind, (cell.point,))):
         yield f"its fault {cell.fault!r} cannot strike at the point {cell.point!r}."
     if here:
         yield from _planned(cell)
 
 
+def _kind(axis: str, value: str | int | None) -> str | int | None:
+    """A value as it is known: of a power loss, its kind without its state."""
+    return kind_of(value) if axis == "fault" and isinstance(value, str) else value
+
+
 def _planned(cell: Cell) -> Iterator[str]:
     """What else no plan would let through."""
+    if cell.fault == POWER_LOSS:
+        yield "its fault does not say which state the power left."
     for field in fields(Cell):
         if getattr(cell, field.name) is None:
             yield f"it was measured, but its {field.name} is null."
@@ -145,13 +165,22 @@ def _planned(cell: Cell) -> Iterator[str]:
         yield f"its runtime is {cell.runtime!r}, which names none."
     if not (cell.variant or "").isidentifier():
         yield f"its variant is {cell.variant!r}, which is no word."
+    if not recoverable.known(cell.recovery_fault):
+        yield f"its recovery_fault is {cell.recovery_fault!r}, which nothing knows."
+    for cause, _ in recoverable.problems(cell):
+        yield f"no plan allows it: {cause}"
+    if cell.point in EXECUTOR_POINTS and cell.point not in INNER_POINTS.get(cell.dedupe, ()):
+        yield f"its executor is {cell.dedupe!r}, which does not come to {cell.point!r}."
+    if by_receiver(cell.point, cell.fault) and cell.dedupe not in RECEIVED:
+        yield f"its fault is {cell.fault!r} of a receiver, which {cell.dedupe!r} does not have."
     yield from _of_runtime(cell)
 
 
 def _of_runtime(cell: Cell) -> Iterator[str]:
     """What its own runtime does not have."""
-    for axis, has in {**_OF_OTHERS, **_OF.get(cell.runtime, {})}.items():
-        if (value := getattr(cell, axis)) not in has:
+    for axis, has in _OF.get(cell.runtime, {}).items():
+        value = getattr(cell, axis)
+        if _kind(axis, value) not in has:
             yield f"its {axis} is {value!r}, which the runtime {cell.runtime!r} does not have."
     if cell.runtime != WORKER:
         return
@@ -187,7 +216,9 @@ def _processes(capture: Capture) -> Iterator[str]:
         return
     if circumstances.start not in STARTS:
         yield f"its start method is {circumstances.start!r}, neither fork nor spawn."
-    new = capture.cell.runtime == WORKER or strace.parse(capture.cell.point) is not None
+    called = strace.parse(capture.cell.point) is not None
+    new = capture.cell.runtime == WORKER or (called and capture.cell.fault not in TRACED_FAULTS)
+    new = new or capture.cell.kind == POWER_LOSS
     if new and circumstances.start != "spawn":
         yield f"its start method is {circumstances.start!r}, but a command or strace is spawned."
     every = [*pids.values(), circumstances.parent]
@@ -197,8 +228,11 @@ def _processes(capture: Capture) -> Iterator[str]:
         yield "two of its processes have the same pid, though each phase is a process of its own."
     if pids.keys() != seconds.keys() or any(took < 0 for took in seconds.values()):
         yield "its times do not belong to its processes."
-    wanted = {"fault", "force", *(() if capture.cell.policy == "never" else ("recover",))}
-    missing, added = sorted(wanted - pids.keys()), sorted(pids.keys() - wanted)
+    recovery = recovery_phases(capture.cell.policy, capture.cell.recovery_fault)
+    wanted = {"fault", "force", *recovery}
+    perhaps = {"decide", *(("recover_2",) if measured.cell.recoverers == 2 else ())}
+    missing = sorted(wanted - perhaps - pids.keys())
+    added = sorted(pids.keys() - wanted)
     if missing and not course.harness_broke(measured):
         yield f"no process is recorded for its phase {' and '.join(missing)}."
     if added:

@@ -10,30 +10,32 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rcr_probes import judge, strace
-from rcr_probes.evidence.received import OTHER
 from rcr_probes.model import (
+    AUDIT_FAULTS,
+    BASELINE,
+    ENDING_FAULTS,
+    FAULT_POINTS,
     FAULTS,
+    HANG,
+    INNER_POINTS,
     NONE,
     POINTS,
     PROCESS_FAULTS,
-    RECEIVER_FAULTS,
-    RECEIVER_KEY,
     REFERENCE,
     WORKER,
     Cell,
     Effect,
     Event,
-    Forced,
     Json,
     Measurement,
     Observation,
     Recorded,
     as_map,
+    by_receiver,
 )
-from rcr_probes.request import recomputed
 
 # The signals of Linux, where evidence is made; it may be checked elsewhere.
-_SIGNALS = frozenset((
+SIGNALS = frozenset((
     "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
     "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD",
     "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ",
@@ -41,9 +43,17 @@ _SIGNALS = frozenset((
 ))  # fmt: skip
 
 
-_KILLS = ("kill", "kill_host")
 # What a strike says besides that it struck, where one kind of fault alone says it.
-_TELLS = {FAULTS[fault]: fault for fault in ("exception", "kill_host")}
+_TELLS = {FAULTS[f]: f for f in ("exception", "kill_host", HANG, "error_after_call")}
+# Our own runtimes that start no process below their phase's.
+_OF_ONE_PROCESS = (REFERENCE, "rcr_probes.contrast.")
+
+
+# Variant of the reference → the digests whose recomputed request is another one to its digest.
+_SEEN: Mapping[str, tuple[str, ...]] = {
+    BASELINE: ("changed", "volatile"),
+    "meaning_digest": ("changed", "coarse"),
+}
 
 
 def harness_broke(measured: Measurement) -> bool:
@@ -57,19 +67,19 @@ def harness_broke(measured: Measurement) -> bool:
     )
 
 
-def _ran(measured: Measurement) -> bool:
+def ran(measured: Measurement) -> bool:
     """Whether phases ran here, and were observed."""
     return not measured.published and not harness_broke(measured)
 
 
-def _events_lost(measured: Measurement) -> bool:
+def events_lost(measured: Measurement) -> bool:
     """The file of events was damaged, perhaps after the first cut: what is there is not all."""
     return any(d.startswith("events.jsonl") for o in measured.observations for d in o.damage)
 
 
-def _undamaged(measured: Measurement) -> Iterator[tuple[Observation, tuple[Event, ...]]]:
+def undamaged(measured: Measurement) -> Iterator[tuple[Observation, tuple[Event, ...]]]:
     """Each observation that must agree with the events up to its cut, and these."""
-    if _events_lost(measured):
+    if events_lost(measured):
         return
     for observed in measured.observations:
         events = measured.events[: max(observed.events, 0)]
@@ -84,16 +94,16 @@ def _observations(measured: Measurement) -> Iterator[str]:
         allowed += [["fault"], ["recover"]]
     if found not in allowed:
         yield f"its observations are {found}, not one after the fault and one after recovery."
-    if not _ran(measured):
+    if not ran(measured):
         return
     for observed in measured.observations:
         after, ended = observed.after, observed.ended
-        ran = after == "fault" or measured.cell.policy != "never"
-        if ran != (ended is not None):
+        due = after == "fault" or measured.cell.policy != "never"
+        if due != (ended is not None):
             yield f"its observation after {after} " + (
-                "does not say how the phase ended." if ran else "tells of a phase that did not run."
+                "does not say how the phase ended." if due else "tells of a phase that did not run."
             )
-        if ended is not None and ended not in judge.ENDS and ended not in _SIGNALS:
+        if ended is not None and ended not in (*judge.ENDS, HANG) and ended not in SIGNALS:
             yield f"its {after} phase ended by {ended!r}, which is no signal."
         if observed.settled is None:
             yield f"its observation after {after} does not say whether the attempt was settled."
@@ -105,7 +115,7 @@ def _sequence(measured: Measurement) -> Iterator[str]:
         if event.seq != number:
             yield f"its event {number} carries the number {event.seq}: one is missing or moved."
             break
-    if _events_lost(measured):
+    if events_lost(measured):
         return
     for observed in measured.observations:
         cut, verb = observed.events, observed.after
@@ -126,13 +136,17 @@ def _points(measured: Measurement) -> Iterator[str]:
     """Points exist, and the strikes are those of the planned fault, each at its own point."""
     if measured.published:
         return
-    lost = _events_lost(measured)  # also where a runtime came to a point that does not exist
+    lost = events_lost(measured)  # also where a runtime came to a point that does not exist
+    known = (*POINTS, *INNER_POINTS.get(measured.cell.dedupe, ()))
     seen: Counter[str] = Counter()
     for event in measured.events:
         point = event.value.get("point")
         if event.lane not in ("point", "fault"):
             continue
-        if point not in POINTS and strace.parse(str(point)) is None:
+        around = measured.cell.recovery_fault not in (None, NONE)
+        if around and event.lane == "fault" and event.phase == "recover":
+            continue  # recovered.py looks at what stood around recovery
+        if point not in known and strace.parse(str(point)) is None:
             if event.lane == "point" or not lost:
                 yield f"its event {event.seq} is at the point {point!r}, which does not exist."
         elif event.lane == "fault" and not _planned(measured.cell, event):
@@ -164,14 +178,16 @@ def _strike(event: Event, seen: Counter[str]) -> Iterator[str]:
 
 def _standing(measured: Measurement) -> Iterator[str]:
     """A fault that leaves something to see was looked for after the fault phase, and only then."""
-    if not _ran(measured) or _events_lost(measured):
+    if not ran(measured) or events_lost(measured):
         return
-    struck = any(e.lane == "fault" and "fault" in e.value for e in measured.events)
-    fault = measured.cell.fault
+    told = (e for e in measured.events if e.phase == "fault" and e.lane == "fault")
+    struck = any("fault" in e.value for e in told)
+    fault = measured.cell.kind
     for observed in measured.observations:
         # A kill is seen in how the phase ended, or else in what became of the process below it.
         under = fault == "kill" and observed.ended != FAULTS[fault]
-        left = under or fault not in (*PROCESS_FAULTS, *RECEIVER_FAULTS)
+        received = by_receiver(measured.cell.point, fault)
+        left = under or not (fault in PROCESS_FAULTS or received)
         wanted = struck and left and observed.after == "fault"
         if wanted != (observed.standing is not None):
             yield f"its observation after {observed.after} " + (
@@ -179,22 +195,63 @@ def _standing(measured: Measurement) -> Iterator[str]:
                 if wanted
                 else "says whether a fault stood that leaves nothing, or was lifted."
             )
-        if under and observed.standing and measured.cell.runtime == REFERENCE:
-            yield "it says that a process below its phase was killed; the reference has none."
+        if under and observed.standing and measured.cell.runtime.startswith(_OF_ONE_PROCESS):
+            owner = "the reference" if measured.cell.runtime == REFERENCE else "its runtime"
+            yield f"it says that a process below its phase was killed; {owner} has none."
 
 
 def _killed(measured: Measurement) -> Iterator[str]:
-    """A phase that was killed, though its fault kills nothing, is told as damage."""
+    """A phase that was killed, though its fault kills nothing, is told as damage.
+
+    And none is ended as one that hangs but where a fault had it hang, and told so.
+    """
     first, cell = measured.observations[0], measured.cell
-    if not _ran(measured) or cell.runtime == WORKER or cell.fault in _KILLS or first.damage:
+    if not ran(measured) or cell.runtime == WORKER or first.damage:
         return
     struck = any(e.lane == "fault" and "fault" in e.value for e in measured.events)
-    if struck and first.ended == FAULTS["kill"]:
+    kills = cell.kind in ENDING_FAULTS and cell.fault != HANG
+    if struck and first.ended == FAULTS["kill"] and not kills:
         yield f"its phase was killed where {cell.fault!r} struck, which kills nothing."
+    told = any(e.lane == "fault" and e.value.get("error") == FAULTS[HANG] for e in measured.events)
+    for observed in measured.observations:
+        if observed.ended == HANG and not (observed is first and told):
+            yield f"its {observed.after} phase was ended for hanging; nothing told that it hung."
+
+
+def _answered(measured: Measurement) -> Iterator[str]:
+    """An answer that was lost came to nobody; and none was lost where nothing lost it."""
+    cell, first, lost = measured.cell, measured.observations[0], FAULTS["response_lost"]
+    if not ran(measured) or first.damage or cell.point not in FAULT_POINTS["response_lost"]:
+        return
+    struck = any(e.lane == "fault" and "fault" in e.value for e in measured.events)
+    loses = cell.fault == "response_lost"
+    if loses and struck and first.ended == "exit" and first.error != lost:
+        yield f"its caller saw {first.error!r}, though its answer was lost."
+    if not loses and first.error == lost and cell.runtime == REFERENCE:
+        yield f"its caller saw {lost!r}, though {cell.fault!r} loses no answer."
+
+
+def _audited(measured: Measurement) -> Iterator[str]:
+    """What stands in place of the audit file stands there until it is lifted: no line is kept.
+
+    And the reference's caller sees the error of its append.
+    """
+    cell, first = measured.cell, measured.after("fault")
+    if not ran(measured) or cell.runtime != REFERENCE or first is None or first.damage:
+        return
+    if cell.fault not in AUDIT_FAULTS or "@" in cell.point:
+        return
+    after = [e for e in measured.events if e.phase == "fault"]
+    while after and not (after[0].lane == "fault" and "fault" in after[0].value):
+        del after[0]
+    if any(e.lane == "audit" for e in after):
+        yield f"an audit line was kept after {cell.fault!r} struck, which keeps none."
+    if after and first.standing and first.ended == "exit" and first.error != FAULTS[cell.fault]:
+        yield f"its caller saw {first.error!r}, which is not what {cell.fault!r} gives."
 
 
 def _counts(measured: Measurement) -> Iterator[str]:
-    for observed, events in _undamaged(measured):
+    for observed, events in undamaged(measured):
         after = f"its observation after {observed.after}"
         calls = sum(e.lane == "call" for e in events)
         if observed.calls not in (None, calls):
@@ -212,66 +269,35 @@ def _same_effects(arrived: Sequence[Event], effects: Sequence[Effect]) -> bool:
     )
 
 
-def _effects(measured: Measurement) -> Iterator[str]:
-    """The executor is ours: it makes one effect a call, and with dedupe one effect a key."""
-    if not _ran(measured):
-        return
-    for observed in measured.observations:
-        yield from _named(f"after {observed.after}", [e.effect_id for e in observed.effects or ()])
-    arrived = [e for e in measured.events if e.lane == "effect"]
-    yield from _named("of its events", [e.value.get("effect_id") for e in arrived])
-    if measured.forced:
-        forced = [e.effect_id for e in measured.forced.effects]
-        yield from _named("after its forced call", forced)
-    for observed, events in _undamaged(measured):
-        effects = observed.effects or ()
-        if len(effects) > sum(e.lane == "call" for e in events):
-            yield f"after {observed.after} it has more effects than calls."
-        keys = _keys(measured.cell, events, effects)
-        if len(set(keys)) != len(keys):
-            yield f"after {observed.after} one key has two effects, which its executor prevents."
-
-
-def _keys(cell: Cell, events: Sequence[Event], effects: Sequence[Effect]) -> list[Json]:
-    """What no two effects may share: nothing, their operation's key, or the key that was sent."""
-    if cell.dedupe == RECEIVER_KEY:
-        sent = [e.value.get("key") for e in events if e.lane == "effect"]
-        return [key for key in sent if key is not None]
-    return [] if cell.dedupe == NONE else [e.operation_key for e in effects]
-
-
-def _named(where: str, names: Sequence[Json]) -> Iterator[str]:
-    if list(names) != [f"E{number}" for number in range(1, len(names) + 1)]:
-        yield f"the effects {where} are not named E1, E2 and so on in their order."
-
-
 def _returns(measured: Measurement) -> Iterator[str]:
     """What a caller saw is what its phase returned, or else the signal that it died of."""
-    for observed, events in _undamaged(measured):
+    for observed, events in undamaged(measured):
         verb = observed.after
         own = [e for e in events if e.phase == verb]
-        errors = [e.value.get("error") for e in own if e.lane == "return"]
+        returns = [e.value for e in own if e.lane == "return" and "attempt" not in e.value]
+        errors = [value.get("error") for value in returns]
+        errors = errors[-1:] if verb == "recover" else errors  # of the last one that ended
         died = None if observed.ended in judge.ENDS else observed.ended
+        died = FAULTS[HANG] if died == HANG else died
         if (errors or not measured.published) and observed.error != [*errors, died][0]:
             says = f"its events say {errors[0]!r}" if errors else f"its process ended by {died}"
             says = says if errors or died else "nothing was returned"
             yield f"its caller saw {observed.error!r} after {verb}, but {says}."
         if observed.ended == "exit" and not errors:
             yield f"its {verb} phase ended, but no event says what it returned."
-        if died == "SIGKILL" and _returned_after_its_kill(own):
+        if died in ("SIGKILL", FAULTS[HANG]) and _returned_after_its_kill(own):
             yield f"its {verb} phase returned, though its fault had killed it."
 
 
 def _returned_after_its_kill(events: Sequence[Event]) -> bool:
-    kills = [
-        n for n, e in enumerate(events) if e.lane == "fault" and e.value.get("fault") == "kill"
-    ]
+    own = ("kill", "torn_append", HANG)  # of the process that came to the point, and of no other
+    kills = [n for n, e in enumerate(events) if e.lane == "fault" and e.value.get("fault") in own]
     return bool(kills) and any(e.lane == "return" for e in events[kills[0] :])
 
 
 def _states(measured: Measurement) -> Iterator[str]:
     """What is stored at a cut is what was last seen of it: nobody was left to change it."""
-    for observed, events in _undamaged(measured):
+    for observed, events in undamaged(measured):
         after = observed.after
         states = [e.value for e in events if e.lane == "state"]
         if not states:
@@ -300,7 +326,7 @@ def _stored(recorded: Recorded) -> Mapping[str, Json]:
 def _never(measured: Measurement) -> Iterator[str]:
     """Where no recovery ran, nobody saw an error of it, and nothing changed."""
     first, last = measured.after("fault"), measured.after("recover")
-    if not _ran(measured) or measured.cell.policy != "never" or not (first and last):
+    if not ran(measured) or measured.cell.policy != "never" or not (first and last):
         return
     if last.error is not None:
         yield f"no recovery ran, but its caller saw {last.error!r}."
@@ -316,11 +342,13 @@ def _never(measured: Measurement) -> Iterator[str]:
 def _digests(measured: Measurement) -> Iterator[str]:
     """The reference's digest sees a changed request, and neither a session nor an order of keys.
 
+    The baseline's sees also what has no meaning, and not all that has; the other is of the meaning.
+
     What another runtime's sees is what the probe is there to find out.
     """
-    if not _ran(measured) or measured.cell.runtime != REFERENCE:
+    if not ran(measured) or measured.cell.runtime != REFERENCE:
         return
-    changed = measured.cell.digest == "changed"
+    changed = measured.cell.digest in _SEEN.get(measured.cell.variant or "", _SEEN[BASELINE])
     for observed in measured.observations:
         stored, in_hand = observed.recorded.approved_digest, observed.recorded.current_digest
         if None not in (stored, in_hand) and changed == (stored == in_hand):
@@ -330,50 +358,17 @@ def _digests(measured: Measurement) -> Iterator[str]:
             )
 
 
-def _forced(measured: Measurement) -> Iterator[str]:
-    """The forced call is one call of our executor, with the request that recovery has in hand."""
-    first, forced = measured.after("fault"), measured.forced
-    if forced is None or first is None or first.effects is None or first.damage:
-        return
-    if forced.error in judge.UNMEASURED:
-        return
-    if forced.effects[: len(first.effects)] != first.effects:
-        yield "its forced call did not begin with the effects that stood after the fault."
-        return
-    new = forced.effects[len(first.effects) :]
-    target = recomputed(measured.cell)["target"]
-    asked = (target, OTHER) if measured.cell.runtime == WORKER else (target,)
-    key = measured.approved.operation_key
-    if any(e.operation_key != key or e.target not in asked for e in new):
-        yield f"its forced call made an effect that it did not ask for, which was on {target!r}."
-    if measured.cell.dedupe == RECEIVER_KEY:  # which key the call carried is the worker's to say
-        if len(new) > (forced.error == NONE):
-            yield f"its forced call made {len(new)} effects, and ended in {forced.error!r}."
-        return
-    made = _made(measured, first.effects, forced)
-    if len(new) != made and not (forced.error in _SIGNALS and len(new) < made):
-        yield f"its forced call made {len(new)} effects, where its executor makes {made}."
-
-
-def _made(measured: Measurement, before: Sequence[Effect], forced: Forced) -> int:
-    """How many effects the call makes: one, but none over its own with dedupe or with an error."""
-    known = any(e.operation_key == measured.approved.operation_key for e in before)
-    deduplicated = measured.cell.dedupe != NONE and known
-    failed = forced.error != NONE and forced.error not in _SIGNALS
-    return 0 if deduplicated or failed else 1
-
-
 LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _observations,
     _sequence,
     _points,
     _standing,
     _killed,
+    _answered,
+    _audited,
     _counts,
-    _effects,
     _returns,
     _states,
     _never,
     _digests,
-    _forced,
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rcr_probes import eligibility, judge
-from rcr_probes.model import WORKER, Judgement, Measurement
+from rcr_probes.model import WORKER, Event, Facts, Judgement, Measurement
+
+_DECIDED = "operation.decided"  # by a person, on an operation that recovery had stopped
 
 
 def derive(measured: Measurement) -> Judgement:
@@ -26,6 +29,33 @@ def derive(measured: Measurement) -> Judgement:
     called = (last.calls or 0) > (first.calls or 0)
     # An unmodified worker keeps no digest that could be read: of each, the reason would be true.
     asked = measured.cell.runtime != WORKER
-    if asked and called and not eligibility.may_call(decision) and verdict.verdict != "unknown":
+    allowed = eligibility.may_call(decision) or _allowed_later(measured, facts)
+    if asked and called and not allowed and verdict.verdict != "unknown":
         verdict = replace(verdict, reasons=(*verdict.reasons, "called_without_eligibility"))
     return Judgement(fired, facts, decision, truth, verdict)
+
+
+def _allowed_later(measured: Measurement, facts: Facts) -> bool:
+    """Whether recovery learned what let it call: by the look-up that was decided, or from a person.
+
+    A person speaks of the effect; a call still needs an identity that is valid.
+    """
+    recovered = measured.events[measured.observations[0].events :]
+    ruled = any(e.lane == "audit" and e.value.get("event") == _DECIDED for e in recovered)
+    if ruled and eligibility.may_call(eligibility.decide(replace(facts, effect="absent"))):
+        return True
+    if eligibility.decide(facts).way != "lookup":
+        return False
+    answers = _answers(measured, recovered)
+    learned = (
+        eligibility.looked_up(facts, effects, wanted=measured.approved.effects)
+        for effects in answers
+    )
+    return any(eligibility.may_call(eligibility.decide(known)) for known in learned)
+
+
+def _answers(measured: Measurement, events: Sequence[Event]) -> list[int | None]:
+    """What look-ups said of the operation's key: how many effects; None where they did not know."""
+    own = measured.approved.operation_key
+    asked = [e.value for e in events if e.lane == "ask" and e.value.get("operation_key") == own]
+    return [None if value.get("in_flight") else value.get("effects") for value in asked]

@@ -6,6 +6,7 @@ Standard library alone: a reader's checker embeds this module as it is.
 from __future__ import annotations
 
 import hashlib
+import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,14 @@ class Manifest:
     files: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One file that the manifest of a package lists, by its path from the package."""
+
+    path: str
+    sha256: str
+
+
 def facts_sha256(measured: Measurement, judged: Judgement) -> str:
     """SHA-256, in hex, over the canonical JSON of what was measured and what was derived.
 
@@ -51,6 +60,16 @@ def facts_sha256(measured: Measurement, judged: Judgement) -> str:
     return hashlib.sha256(
         canonical_json({"measurement": measured, "judgement": judged})
     ).hexdigest()
+
+
+def holds_evidence(folder: Path) -> bool:
+    """Whether a folder holds evidence, or a part of it: what makes it a folder of evidence."""
+    return any(os.path.lexists(folder / name) for name in FILES)
+
+
+def folders(beside: Path) -> list[Path]:
+    """The folders of evidence in a folder, by name; also links to some, which nobody follows."""
+    return sorted(path for path in beside.iterdir() if path.is_dir() and holds_evidence(path))
 
 
 def sha256(path: Path) -> str:

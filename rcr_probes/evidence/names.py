@@ -1,5 +1,6 @@
 """Names of files that mean the same file everywhere, and lie where they say.
 
+Everywhere: on Linux, macOS and Windows, whose reserved names and forbidden letters count as well.
 Standard library alone: a reader's checker embeds this module as it is.
 """
 
@@ -9,14 +10,20 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-DEEPEST = 16  # folders above a file; a package has two
-MOST_FILES = 10_000
+DEEPEST = 16  # names in a path, its file's own among them; a package has three
+MOST_FILES = 10_000  # folders among them, where a folder is walked or a .zip is unpacked
 MOST_BYTES = 1 << 27  # of one file
 MOST_IN_ALL = 1 << 29
 _LONGEST = 240  # characters of a path
+_LONGEST_NAME = 255  # bytes of one name in it: what most file systems hold
 _ELSEWHERE = re.compile(r'[\\:<>"|?*]')  # what is no plain letter of a name on some systems
+# What Windows takes for a device, whatever follows the first dot. Source: Microsoft, Naming Files.
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?", re.IGNORECASE
+)
 
 
 def wrong(path: str) -> str | None:
@@ -28,7 +35,10 @@ def wrong(path: str) -> str | None:
         return "leaves the package, or on some systems could: it holds what cannot be printed"
     if any(part != part.rstrip(". ") for part in parts):
         return "ends in a dot or a blank, which some systems drop"
-    if len(path) > _LONGEST or len(parts) > DEEPEST:
+    if any(_DEVICE.fullmatch(part) for part in parts):
+        return "is a device on some systems"
+    long = any(len(part.encode()) > _LONGEST_NAME for part in parts)
+    if long or len(path) > _LONGEST or len(parts) > DEEPEST:
         return "is too long, or lies too deep"
     return None
 
@@ -41,9 +51,7 @@ def clash(paths: Iterable[str]) -> tuple[str, str] | None:
         if folded(path) in files:
             return files[folded(path)], path
         files[folded(path)] = path
-        parts = path.split("/")
-        for depth in range(1, len(parts)):
-            folder = "/".join(parts[:depth])
+        for folder in above(path):
             if (first := folders.setdefault(folded(folder), folder)) != folder:
                 return first, folder
     for folder in folders:
@@ -52,34 +60,61 @@ def clash(paths: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
+def above(path: str) -> list[str]:
+    """The folders that a path lies in, the outermost first."""
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
 def folded(path: str) -> str:
     """The path as a system sees it that knows neither case nor how a letter is composed."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
-def walked(folder: Path) -> tuple[list[str], list[str]]:
-    """What lies in a folder: its files, and its links, each by its path with ``/``, in order.
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What lies in a folder, each by its path with ``/``, in order.
 
-    No link is followed. A pipe or a device is named among the files, and opened by nobody; so is a
-    folder that lies too deep, in which nobody looks. More files than a package has are not listed.
+    Attributes:
+        files: also pipes and devices, which nobody opens, and a folder that lies too deep, in which
+            nobody looks.
+        links: none was followed.
+        empty: folders that hold nothing at all.
+        whole: whether everything was seen; False where there is more than a package holds.
+    """
+
+    files: list[str]
+    links: list[str]
+    empty: list[str]
+    whole: bool
+
+
+def walked(folder: Path) -> Walked:
+    """What lies in a folder. Where that is more than a package holds, the rest is not listed.
 
     Raises:
         OSError: a folder cannot be read.
     """
     files: list[str] = []
     links: list[str] = []
+    empty: list[str] = []
     ahead = [""]
-    while ahead and len(files) <= MOST_FILES:
+    seen = 0
+    while ahead and seen <= MOST_FILES:
         inside = ahead.pop()
+        before = seen
         with os.scandir(folder / inside) as entries:
             for entry in entries:
+                seen += 1
+                if seen > MOST_FILES:
+                    break
                 path = f"{inside}/{entry.name}" if inside else entry.name
                 if entry.is_symlink():
                     links.append(path)
-                elif entry.is_dir(follow_symlinks=False) and path.count("/") < DEEPEST:
+                elif entry.is_dir(follow_symlinks=False) and path.count("/") < DEEPEST - 1:
                     ahead.append(path)
                 else:
                     files.append(path)
-                if len(files) > MOST_FILES:
-                    break
-    return sorted(files), sorted(links)
+        if inside and seen == before:
+            empty.append(inside)
+    return Walked(sorted(files), sorted(links), sorted(empty), seen <= MOST_FILES)

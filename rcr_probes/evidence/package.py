@@ -20,6 +20,7 @@ import msgspec
 
 from rcr_probes.errors import EvidenceError, NotEvidence
 from rcr_probes.evidence import names
+from rcr_probes.evidence.form import Listed
 from rcr_probes.evidence.names import MOST_BYTES, MOST_FILES, MOST_IN_ALL
 from rcr_probes.model import Json
 
@@ -38,14 +39,6 @@ RCR_20260831: Mapping[str, str] = {
 _AGAIN = "Download the package again."
 _DO_NOT = "Do not trust this package."
 REPORT = "Report it to the publisher; nothing was imported."
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One file that the manifest lists."""
-
-    path: str
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,5 +233,5 @@ def _bytes(folder: Path, path: str) -> bytes:
 
 
 def _unlisted(folder: Path, listed: set[str]) -> list[str]:
-    files, links = names.walked(folder)
-    return sorted({*files, *links} - listed - {MANIFEST})
+    found = names.walked(folder)
+    return sorted({*found.files, *found.links} - listed - {MANIFEST})

@@ -1,7 +1,8 @@
 """JSON read into the nouns, and written as their writer writes it, by the standard library alone.
 
-Who doubts evidence reads it with other code than wrote it: a run writes with msgspec. A reader's
-checker embeds this module as it is. Both ways agree on what is a capture, and on its bytes.
+Who doubts evidence reads it with other code than wrote it: a run writes with msgspec. Both ways
+agree on what is a capture, and on its bytes: tests hold them against each other over altered
+captures, and nothing proves it. A reader's checker embeds this module as it is.
 """
 
 from __future__ import annotations
@@ -68,24 +69,18 @@ def decoded(data: bytes, kind: type[T]) -> T:
     return found
 
 
-def parsed(data: bytes, *, once: bool = False) -> Json:
-    """The value of JSON, of whatever shape.
+def parsed(data: bytes) -> Json:
+    """The value of JSON, of whatever shape; of a key that a map repeats, the last value.
 
-    Args:
-        data: its bytes.
-        once: whether a key that a map repeats is refused; else its last value stands.
+    Who must see every byte writes the value again with ``encoded``, and compares.
 
     Raises:
-        Unreadable: it is no JSON in UTF-8, holds no number or no letter, or repeats a key.
+        Unreadable: it is no JSON in UTF-8, is nested too deeply, or holds what is no number (NaN,
+            one that is too large) or no letter (half of a surrogate pair).
     """
     try:
         text = data.decode()
-        value = json.loads(
-            text,
-            parse_float=_finite,
-            parse_constant=_refuse,
-            object_pairs_hook=_once if once else None,
-        )
+        value = json.loads(text, parse_float=_finite, parse_constant=_refuse)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # half a character is none
     except RecursionError:
@@ -97,6 +92,8 @@ def parsed(data: bytes, *, once: bool = False) -> Json:
 
 def encoded(value: Json, *, indented: bool = False) -> bytes:
     """The one byte form of a value or a noun: compact, or as the small files of a folder.
+
+    Keys keep the order that they have.
 
     Raises:
         Unreadable: it cannot be written.
@@ -161,13 +158,6 @@ def _finite(text: str) -> float:
 
 def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON")
-
-
-def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError(f"a key is repeated among {', '.join(key for key, _ in pairs)}")
-    return made
 
 
 @cache

@@ -5,22 +5,23 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, RcrError
-from rcr_probes.evidence import archive, check, store, strict
+from rcr_probes.evidence import archive, check, names, store, strict
 from rcr_probes.evidence.form import ENVIRONMENT, FILES, regular
 from rcr_probes.evidence.rows import as_csv, rows
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.publish import checker, crate, layout, provenance, signature
-from rcr_probes.publish.layout import EVIDENCE, FIGURES, GUIDE, MANIFEST, TABLES
+from rcr_probes.publish.drawn import Borne
+from rcr_probes.publish.layout import EVIDENCE, GUIDE, MANIFEST, TABLES
 from rcr_probes.publish.origin import Origin, origin
 from rcr_probes.publish.verify import Report, verify
 
-_MADE_WITH = ("matplotlib", "rcr-probes", "rocrate")
+_MADE_WITH = ("matplotlib", "rcr-probes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,17 @@ def publish(
         RcrError: a library is missing, the key is none, or no day is known.
         OSError: it cannot be written.
     """
-    found = _evidence(source)
+    if key is not None:
+        signature.require(key)
     refuse_taken(into)
+    found = _evidence(source)
     if into.resolve().is_relative_to(source.resolve()):
         raise PlanError(f"{into} lies in {source}.", "Name a place outside of it with --into.")
-    where = origin(source, date, commit)
     try:
-        files, left_out = _files(source, found, where, signed=key is not None)
+        taken, left_out = _taken(source, found)
+        paths = [place.relative_to(source).as_posix() for place in taken.values()]
+        where = origin(source, date, commit, paths)
+        files = _files(taken, found, where)
     except ImportError as error:
         raise RcrError(
             f"Publishing needs {error.name}, which is not installed.",
@@ -79,10 +84,11 @@ def publish(
     into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".rcr-publish-", dir=into.parent) as temporary:
         folder = Path(temporary, "package")
-        report = _written(folder, files)
+        report = _written(folder, _whole(files, found, where))
         if key is not None:
-            files[layout.SIGNATURE] = _signed(files, report, key)
-            report = _written(folder, files)
+            files[layout.SIGNATURE] = b""  # it is named by what it signs, and no byte of it is
+            files[layout.SIGNATURE] = _signed(_whole(files, found, where), report, key)
+            report = _written(folder, _whole(files, found, where))
         if into.suffix.lower() == archive.SUFFIX:
             made = Path(temporary, "package.zip")
             archive.write(made, files)
@@ -96,11 +102,26 @@ def refuse_taken(into: Path) -> None:
     """Refuse a place where something stands already; an empty folder is nothing.
 
     Raises:
-        PlanError: it is taken.
+        PlanError: it is taken, is a link, or lies in a package.
     """
+    refuse_inside(into)
+    if into.is_symlink():
+        raise PlanError(f"{into} is a symbolic link.", "Name the place itself with --into.")
     empty = into.suffix.lower() != archive.SUFFIX and into.is_dir() and not any(into.iterdir())
     if os.path.lexists(into) and not empty:
         raise PlanError(f"{into} is there already.", "Name another place with --into.")
+
+
+def refuse_inside(into: Path) -> None:
+    """Refuse a place in a package, which would be none any more.
+
+    Raises:
+        PlanError: it lies in one.
+    """
+    if package := layout.enclosing(into.parent):
+        raise PlanError(
+            f"{into} lies in the package {package}.", "Name a place outside of it with --into."
+        )
 
 
 def _evidence(source: Path) -> dict[str, Evidence]:
@@ -124,62 +145,85 @@ def _evidence(source: Path) -> dict[str, Evidence]:
     return found
 
 
-def _files(
-    source: Path, found: Mapping[str, Evidence], where: Origin, *, signed: bool
-) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Every file of the package but those that are about its manifest, and what is left out."""
-    files = {
-        f"{EVIDENCE}/{name}/{file}": (evidence.folder / file).read_bytes()
+def _taken(source: Path, found: Mapping[str, Evidence]) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """What is taken as it lies in the source, by its path in the package; and what is not there.
+
+    Raises:
+        EvidenceError: the claims or a page of the guide are no files of their own.
+    """
+    taken = {
+        f"{EVIDENCE}/{name}/{file}": evidence.folder / file
         for name, evidence in found.items()
         for file in FILES
     }
     beside = {f"{EVIDENCE}/{layout.CLAIMS}": source / layout.CLAIMS}
     beside |= {f"{GUIDE}/{page}": source / GUIDE / page for page in layout.PAGES}
-    files |= {path: place.read_bytes() for path, place in beside.items() if regular(place)}
+    there = {path: place for path, place in beside.items() if os.path.lexists(place)}
+    for place in there.values():
+        name = place.relative_to(source).as_posix()
+        if any((source / one).is_symlink() for one in names.above(name)) or not regular(place):
+            raise EvidenceError(
+                name, "is no regular file, or lies behind a link.", "Put the file itself there."
+            )
+    return taken | there, tuple(path for path in beside if path not in there)
+
+
+def _files(
+    taken: Mapping[str, Path], found: Mapping[str, Evidence], where: Origin
+) -> dict[str, bytes]:
+    """Every file of the package but those that depend on all others."""
+    files = {path: place.read_bytes() for path, place in taken.items()}
     for name, evidence in found.items():
         files[f"{TABLES}/{name}.csv"] = as_csv(rows(evidence.captures())).encode()
-        files |= {f"{FIGURES}/{name}.{figure}": drawn for figure, drawn in _figures(evidence)}
+        files |= _figures(name, evidence)
     files[layout.CHECKER] = checker.program()
     files[layout.PROVENANCE] = _provenance(files, found, where)
-    about = [MANIFEST, layout.SUMS, *([layout.SIGNATURE] if signed else [])]
-    files[layout.CRATE] = crate.described(files, about, ", ".join(found), where.date)
-    return files, tuple(path for path in beside if path not in files)
+    return files
 
 
-def _figures(evidence: Evidence) -> Iterator[tuple[str, bytes]]:
-    """The figures that the evidence can bear, in both languages."""
+def _whole(
+    files: dict[str, bytes], found: Mapping[str, Evidence], where: Origin
+) -> dict[str, bytes]:
+    """The files with those that depend on all others: the metadata, and the two lists."""
+    sizes = {path: len(data) for path, data in files.items() if path != layout.CRATE}
+    sizes |= dict.fromkeys((MANIFEST, layout.SUMS), 0)
+    files[layout.CRATE] = crate.described(sizes, found, where.date)
+    files[MANIFEST] = layout.manifest(_digests(files))
+    files[layout.SUMS] = layout.sums(_digests(files))
+    return files
+
+
+def _figures(name: str, evidence: Evidence) -> dict[str, bytes]:
+    """The figures that the evidence can bear, in each language, by their paths."""
     from rcr_probes.report import figure, matrix
-    from rcr_probes.report.texts import LANGS
 
-    for lang in LANGS:
-        try:
-            drawn = figure.causal_chain(evidence, lang)
-        except EvidenceError:  # it has no events of P3
-            continue
-        yield f"causal_chain.{lang}.svg", figure.rendered(drawn, ".svg")
-    judged = {cell.runtime for cell in evidence.plan.cells if cell.repeat is not None}
-    for lang in LANGS if len(judged) > 1 else ():
-        yield f"matrix.{lang}.svg", figure.rendered(matrix.matrix(evidence, lang), ".svg")
+    drawing = {layout.CHAIN: figure.causal_chain, layout.MATRIX: matrix.matrix}
+    borne = Borne()
+    for capture in evidence.captures():
+        borne.see(capture)
+    return {
+        path: figure.rendered(drawing[one](evidence, lang), ".svg")
+        for one in borne.figures
+        for lang, path in zip(layout.PAGES.values(), layout.drawings(name, [one]), strict=True)
+    }
 
 
 def _provenance(files: Mapping[str, bytes], found: Mapping[str, Evidence], where: Origin) -> bytes:
-    described = {}
+    described, digests = {}, _digests(files)
     for name, evidence in found.items():
         environment = strict.parsed(files[f"{EVIDENCE}/{name}/{ENVIRONMENT}"])
         cells = len(evidence.plan.cells)
-        described[name] = provenance.described(name, _digests(files), cells, environment)
+        described[name] = provenance.described(name, digests, cells, environment)
     made_with = {name: version(name) for name in _MADE_WITH}
     return provenance.written(where.date, where.commit, where.modified, made_with, described)
 
 
 def _written(folder: Path, files: dict[str, bytes]) -> Report:
-    """Write the package with its two lists, and check it.
+    """Write the package, and check it.
 
     Raises:
         EvidenceError: it is not sound.
     """
-    files[MANIFEST] = layout.manifest(_digests(files))
-    files[layout.SUMS] = layout.sums(_digests(files))
     for path, data in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(data)

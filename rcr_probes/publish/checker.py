@@ -9,6 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from rcr_probes.errors import RcrError
 from rcr_probes.publish.layout import CHECKER
 from rcr_probes.report import texts
 
@@ -94,13 +95,17 @@ SOFTWARE.
 
 
 def program() -> bytes:
-    """The bytes of ``check.py``."""
+    """The bytes of ``check.py``.
+
+    Raises:
+        RcrError: a module cannot be embedded as it is, or its source is not here.
+    """
     blocks = []
     for name, source in embedded().items():
-        assert _QUOTE not in source, f"{name} cannot be embedded as it is"
+        _refuse_quote(name, source)
         blocks.append(f"MODULES[{name!r}] = r{_QUOTE}{source}{_QUOTE}\n")
     said = json.dumps(spoken(), ensure_ascii=False, indent=1)
-    assert _QUOTE not in said
+    _refuse_quote("the texts", said)
     return _TEMPLATE.format(
         licence=LICENCE,
         own=_OWN,
@@ -109,6 +114,16 @@ def program() -> bytes:
         quote=_QUOTE,
         main=MAIN,
     ).encode()
+
+
+def _refuse_quote(name: str, held: str) -> None:
+    """Refuse what the program cannot hold as it is: a raw text ends at these quotes.
+
+    Raises:
+        RcrError: it has them, or ends in what would escape them.
+    """
+    if _QUOTE in held or held.endswith("\\"):
+        raise RcrError(f"{name} cannot stand in {CHECKER} as it is.", f"Write it without {_QUOTE}.")
 
 
 def is_ours(folder: Path) -> bool:
@@ -171,8 +186,10 @@ def _is_module(name: str) -> bool:
 
 def _path(module: str) -> Path:
     spec = find_spec(module)
-    assert spec is not None
-    assert spec.origin is not None
+    if spec is None or spec.origin is None:
+        raise RcrError(
+            f"The source of {module} is not here.", "Install rcr-probes from its source."
+        )
     return Path(spec.origin)
 
 

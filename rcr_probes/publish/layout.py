@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rcr_probes.evidence import claims, strict
-from rcr_probes.evidence.form import FILES
+from rcr_probes.evidence import claims, names, strict
+from rcr_probes.evidence.form import FILES, Listed
 
 MANIFEST = "manifest.json"  # every file but the three that are about it, each with its SHA-256
 SUMS = "SHA256SUMS"  # every file but itself, for sha256sum -c
@@ -24,21 +24,13 @@ CLAIMS = claims.FILE  # beside the folders of evidence
 TABLES = "tables"
 FIGURES = "figures"
 GUIDE = "guide"
-PAGES: Mapping[str, str] = {"index.html": "en", "zh.html": "zh"}  # page of the guide → language
+PAGES: Mapping[str, str] = {page: lang for lang, page in claims.PAGES.items()}  # of the guide
+CHAIN, MATRIX = DRAWN = ("causal_chain", "matrix")  # the figures, by name
 NEEDED = (MANIFEST, SUMS, PROVENANCE, CRATE, CHECKER)
 UNLISTED = (MANIFEST, SUMS, SIGNATURE)  # by the manifest
 SCHEMA = 1
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_FIGURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\.(svg|png)")
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One file that a manifest lists."""
-
-    path: str
-    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +46,20 @@ def is_package(folder: Path) -> bool:
     return (folder / EVIDENCE).is_dir() and any((folder / name).exists() for name in NEEDED)
 
 
+def enclosing(place: Path) -> Path | None:
+    """The package that a place lies in, or is; None where it lies in none."""
+    whole = place.resolve()
+    return next((one for one in (whole, *whole.parents) if is_package(one)), None)
+
+
 def named(name: str) -> bool:
     """Whether a folder of evidence may have this name in a package."""
-    return bool(_NAME.fullmatch(name)) and not name.endswith(".")
+    return bool(_NAME.fullmatch(name)) and names.wrong(name) is None
+
+
+def drawings(name: str, drawn: Collection[str]) -> tuple[str, ...]:
+    """The paths of these figures of a folder of evidence, in each language."""
+    return tuple(f"{FIGURES}/{name}.{one}.{lang}.svg" for one in drawn for lang in PAGES.values())
 
 
 def belongs(path: str, evidence: Collection[str]) -> bool:
@@ -68,8 +71,8 @@ def belongs(path: str, evidence: Collection[str]) -> bool:
             return name in evidence and file in FILES
         case ["tables", file]:
             return file.removesuffix(".csv") in evidence and file.endswith(".csv")
-        case ["figures", file]:
-            return bool(_FIGURE.fullmatch(file))
+        case ["figures", _]:
+            return any(path in drawings(name, DRAWN) for name in evidence)
         case ["guide", file]:
             return file in PAGES
     return False

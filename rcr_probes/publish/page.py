@@ -1,21 +1,43 @@
-"""What a page of the guide says of the claims: each sentence, its value, and what was expected.
+"""What a page of the guide says of the claims, held against what they and their captures give.
 
-A claim stands in one table row with the anchor ``claim-ID``: first its id and its sentence, which
-its captures follow, then its value and what is expected, each in a cell of its own. A list of
-claims (``<ul class="claims">``) says the sentence once more before a link to that row. Standard
-library alone: the package's own checker embeds this module as it is.
+A claim stands in one table row with the anchor ``claim-ID``: its id and its sentence; the captures
+that it rests on, each a link; two notes, of what it does not show and where it was said first; then
+its value and what is expected, each in a cell of its own. A list (``<ul class="claims">``) says the
+sentence once more before a link to that row. What else a page says follows from no capture by rule,
+and is not looked at. Standard library alone: the package's own checker embeds this module as it is.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
+from rcr_probes.evidence.claims import Outcome, said, written
+
+# How a page begins the two notes of a claim. A test holds them against the texts of the guide.
+NOT_SHOWN: Mapping[str, str] = {"en": "Not shown: ", "zh": "没有证明："}
+SOURCE: Mapping[str, str] = {"en": "Source: ", "zh": "出处："}
 _MARK = re.compile(r"<[^<>]*>")
 _BLANK = re.compile(r"\s+")
-_LIST = '<ul class="claims">'
-_CAPTURES = '<span class="refs">'  # ends the sentence in a row
+_LIST, _HEADING = '<ul class="claims">', '<p class="claims">'
+_LISTS = re.compile(r"\s*=\s*[\"']?[^\"'<>]*\bclaims\b")  # after a "class", however it is written
+_CAPTURES, _CAPTURES_END = '<span class="refs">', "</span>"
+_CAPTURE = re.compile(r'<a href="#(capture-[^"<>]*)"')
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What stands in the row of a claim, as it is compared."""
+
+    sentence: str
+    captures: tuple[str, ...]
+    numbers: str
+    more: str
+    notes: str
+    cells: tuple[str, ...]
 
 
 class Page:
@@ -28,25 +50,45 @@ class Page:
         shown = source
         for begin, end in (("<!--", "-->"), ("<script", "</script"), ("<style", "</style")):
             shown = _without(shown, begin, end)
-        self._rows = list(_rows(shown))
-        self._listed = list(_listed(shown))
-        self._whole = shown.count('id="claim-') == len(self._rows)  # else one is no such row
+        self._rows: dict[str, list[str]] = {}
+        for name, row in _rows(shown):
+            self._rows.setdefault(name, []).append(row)
+        self._listed: dict[str, set[str]] = {}
+        items = 0
+        for name, text in _listed(shown):
+            items += 1
+            self._listed.setdefault(name, set()).add(text)
+        self._whole = (  # else a row, a list or an item of one is not as publishing writes it
+            shown.count('id="claim-') == sum(map(len, self._rows.values()))
+            and _lists(shown) == shown.count(_LIST) + shown.count(_HEADING)
+            and items == _items(shown)
+        )
 
     @property
     def claims(self) -> set[str]:
         """The claims that the page speaks of."""
-        return {name for name, _ in (*self._rows, *self._listed)}
+        return self._rows.keys() | self._listed.keys()
 
-    def says(self, claim: str, sentence: str, value: str, expect: str) -> bool:
-        """Whether the page says this of the claim, in its one row and in every list."""
-        rows = [row for name, row in self._rows if name == claim]
-        if len(rows) != 1 or not self._whole:
+    def says(self, outcome: Outcome, lang: str) -> bool:
+        """Whether the page says of a claim what came of it, in its one row and in every list."""
+        claim = outcome.claim
+        rows = self._rows.get(claim.id, [])
+        sentence = _plain(said(claim, lang, outcome.value))
+        if len(rows) != 1 or not self._whole or self._listed.get(claim.id, set()) - {sentence}:
             return False
-        head, *cells = rows[0].split("<td")
+        found, total = _read(rows[0]), len(outcome.numbers)
+        places = [f"capture-{claim.evidence}-{number}" for number in outcome.numbers]
+        shown = outcome.numbers[: len(found.captures)]
+        notes = f"{NOT_SHOWN[lang]}{claim.not_shown(lang)}{SOURCE[lang]}{claim.source}"
+        left = str(total - len(shown)) if len(shown) < total else ""
         return (
-            _text(head.partition(_CAPTURES)[0]) == _plain(f"{claim}{sentence}")
-            and [_text(f"<td{cell}") for cell in cells[:2]] == [_plain(value), _plain(expect)]
-            and all(text == _plain(sentence) for name, text in self._listed if name == claim)
+            found.sentence == _plain(f"{claim.id}{sentence}")
+            and bool(shown)
+            and list(found.captures) == places[: len(shown)]
+            and found.numbers == _plain(claim.evidence + ",".join(str(one + 1) for one in shown))
+            and (not left or _NUMBER.findall(found.more)[:1] == [left])
+            and found.notes == _plain(notes)
+            and found.cells == (_plain(written(outcome.value)), _plain(written(claim.expect)))
         )
 
 
@@ -58,14 +100,46 @@ def _rows(source: str) -> Iterator[tuple[str, str]]:
         yield html.unescape(name), row.partition("</tr>")[0]
 
 
+def _read(row: str) -> _Said:
+    head, *cells = row.split("<td")
+    sentence, _, after = head.partition(_CAPTURES)
+    captures, _, notes = after.partition(_CAPTURES_END)
+    links, last, more = captures.rpartition("</a>")
+    return _Said(
+        sentence=_text(sentence),
+        captures=tuple(html.unescape(one) for one in _CAPTURE.findall(captures)),
+        numbers=_text(links + last),
+        more=_text(more),
+        notes=_text(notes),
+        cells=tuple(_text(f"<td{cell}") for cell in cells[:2]),
+    )
+
+
 def _listed(source: str) -> Iterator[tuple[str, str]]:
     """Each claim that a list names, and what stands before the link to it."""
+    for item in _within(source):
+        before, link, after = item.partition('<a href="#claim-')
+        if link:
+            yield html.unescape(after.partition('"')[0]), _text(before)
+
+
+def _within(source: str) -> Iterator[str]:
+    """What each item of the lists of claims holds."""
     _, *begun = source.split(_LIST)
     for part in begun:
-        for item in part.partition("</ul>")[0].split("<li>")[1:]:
-            before, link, after = item.partition('<a href="#claim-')
-            if link:
-                yield html.unescape(after.partition('"')[0]), _text(before)
+        yield from part.partition("</ul>")[0].split("<li>")[1:]
+
+
+def _items(source: str) -> int:
+    """How many items the lists of claims have, however they are written."""
+    _, *begun = source.lower().split(_LIST)
+    return sum(part.partition("</ul>")[0].count("<li") for part in begun)
+
+
+def _lists(source: str) -> int:
+    """How many elements are of the class of lists of claims, however that is written."""
+    _, *begun = html.unescape(source).lower().split("class")
+    return sum(_LISTS.match(part) is not None for part in begun)
 
 
 def _text(source: str) -> str:

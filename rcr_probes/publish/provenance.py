@@ -1,13 +1,16 @@
 """What a package says of where it comes from: its day, its source, what made it, its evidence.
 
-No user, host or path is in it. Standard library alone: the package's own checker embeds this module
-as it is.
+Publishing writes no user, host or path into it but what the environment of the evidence says, of
+which it holds a copy. Standard library alone: the package's own checker embeds this module as it
+is.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
 from types import NoneType
 
 from rcr_probes.evidence import strict
@@ -18,11 +21,13 @@ from rcr_probes.publish.layout import EVIDENCE
 SCHEMA = 1
 _KEYS = ["schema", "date", "source", "made_with", "evidence"]
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-_DAY = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII)
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_VERSION = re.compile(r"[0-9][A-Za-z0-9.!+_-]{0,63}")  # PEP 440, and no place for a path
 
 
 def written(
-    date: str,
+    day: str,
     commit: str | None,
     modified: bool | None,
     made_with: Mapping[str, str],
@@ -31,14 +36,14 @@ def written(
     """The bytes of ``provenance.json``.
 
     Args:
-        date: the day of the evidence, as ``YYYY-MM-DD``.
+        day: of the evidence, as ``YYYY-MM-DD``.
         commit: of the repository that holds it; None where there is none.
-        modified: whether a tracked file differed from that commit; None where nobody looked.
+        modified: whether the evidence differed from that commit; None where nobody looked.
         made_with: package → version, of what the package's bytes depend on.
         evidence: folder → what ``described`` says of it.
     """
     source = None if commit is None else {"commit": commit, "modified": modified}
-    values = (SCHEMA, date, source, dict(made_with), dict(sorted(evidence.items())))
+    values = (SCHEMA, day, source, dict(made_with), dict(sorted(evidence.items())))
     return strict.encoded(dict(zip(_KEYS, values, strict=True)), indented=True)
 
 
@@ -54,8 +59,21 @@ def described(
     }
 
 
-def evidence(data: bytes) -> Mapping[str, Json]:
-    """What provenance says of each folder of evidence.
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a package says of where it comes from, as far as a check asks.
+
+    Attributes:
+        date: its day, as ``YYYY-MM-DD``.
+        evidence: folder of evidence → what is said of it.
+    """
+
+    date: str
+    evidence: Mapping[str, Json]
+
+
+def read(data: bytes) -> Provenance:
+    """What a ``provenance.json`` says.
 
     Raises:
         Unreadable: it is no provenance, or not in the form in which it is written.
@@ -63,18 +81,43 @@ def evidence(data: bytes) -> Mapping[str, Json]:
     found = strict.parsed(data)
     if strict.encoded(found, indented=True) != data:
         raise strict.Unreadable("it is not in the form that publishing writes")
-    if not isinstance(found, dict) or list(found) != _KEYS or found["schema"] != SCHEMA:
+    if not isinstance(found, dict) or list(found) != _KEYS:
         raise strict.Unreadable(f"it does not hold {', '.join(_KEYS)}")
-    if not isinstance(found["date"], str) or not _DAY.fullmatch(found["date"]):
+    if type(found["schema"]) is not int or found["schema"] != SCHEMA:  # true is not 1
+        raise strict.Unreadable(f"its schema is not {SCHEMA}")
+    if not _is_day(found["date"]):
         raise strict.Unreadable("its date is no day")
-    source = found["source"]
-    if source is not None and not (
-        isinstance(source, dict)
-        and list(source) == ["commit", "modified"]
-        and COMMIT.fullmatch(str(source["commit"]))
-        and type(source["modified"]) in (bool, NoneType)
-    ):
+    if not _is_source(found["source"]):
         raise strict.Unreadable("its source is no commit")
+    if not _are_versions(found["made_with"]):
+        raise strict.Unreadable("what it was made with is no map of versions")
     if not isinstance(found["evidence"], dict):
         raise strict.Unreadable("its evidence is no map")
-    return found["evidence"]
+    return Provenance(found["date"], found["evidence"])
+
+
+def _is_day(given: Json) -> bool:
+    if not isinstance(given, str) or not _DAY.fullmatch(given):
+        return False
+    try:
+        date.fromisoformat(given)
+    except ValueError:  # such as the 30th of February
+        return False
+    return True
+
+
+def _is_source(given: Json) -> bool:
+    return given is None or (
+        isinstance(given, dict)
+        and list(given) == ["commit", "modified"]
+        and isinstance(given["commit"], str)
+        and COMMIT.fullmatch(given["commit"]) is not None
+        and type(given["modified"]) in (bool, NoneType)
+    )
+
+
+def _are_versions(given: Json) -> bool:
+    return isinstance(given, dict) and all(
+        _PACKAGE.fullmatch(name) and isinstance(version, str) and _VERSION.fullmatch(version)
+        for name, version in given.items()
+    )

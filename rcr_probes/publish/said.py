@@ -5,12 +5,10 @@ Standard library alone: the package's own checker embeds this module as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from rcr_probes.evidence.check import Finding, plain
+from rcr_probes.evidence.check import Speak
 from rcr_probes.publish.verify import Report
-
-Speak = Callable[..., str]  # the key of a text, and what its placeholders stand for
 
 
 def lines(report: Report, speak: Speak, keyid: str | None = None) -> Iterator[str]:
@@ -22,7 +20,7 @@ def lines(report: Report, speak: Speak, keyid: str | None = None) -> Iterator[st
         keyid: of the key that signed it and is trusted; None where nobody asked.
     """
     for finding in report.findings:
-        yield found(finding, speak)
+        yield finding.said(speak)
     if report.findings:
         yield speak("checked.unsound", findings=len(report.findings))
         return
@@ -39,12 +37,3 @@ def lines(report: Report, speak: Speak, keyid: str | None = None) -> Iterator[st
     else:
         yield speak("checked.signed" if report.signed else "checked.unsigned")
     yield speak("checked.limits")
-
-
-def found(finding: Finding, speak: Speak) -> str:
-    """One finding, and its place."""
-    values = {"detail": finding.problem, **finding.values}
-    if finding.kind == "claim":
-        values["detail"] = speak(f"claim.problem.{values['problem']}", **values)
-    said = speak(f"finding.{finding.kind}", **values)
-    return plain(speak("checked.finding", place=finding.place, said=said))

@@ -56,6 +56,16 @@ def signed(
     return statement.closed(payload, keyid, private.sign(statement.authenticated(payload)))
 
 
+def require(key: Path) -> None:
+    """Refuse a key that cannot sign, before there is anything to sign.
+
+    Raises:
+        As ``signed``.
+    """
+    _require()
+    _private(key)
+
+
 def verified(folder: Path, key: Path) -> str:
     """The id of the key that signed the manifest as it lies there.
 
@@ -79,12 +89,13 @@ def verified(folder: Path, key: Path) -> str:
             "Ask the publisher for one that is.",
         )
     try:
-        envelope = statement.opened((folder / SIGNATURE).read_bytes())
+        envelope = statement.read(folder)
     except strict.Unreadable as error:
         raise EvidenceError(SIGNATURE, f"cannot be read ({error}).", _DO_NOT) from error
+    authenticated = statement.authenticated(envelope.payload)
     for _, signature in envelope.signatures:
         try:
-            public.verify(signature, statement.authenticated(envelope.payload))
+            public.verify(signature, authenticated)
             break
         except InvalidSignature:
             continue

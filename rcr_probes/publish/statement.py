@@ -11,14 +11,17 @@ import base64
 import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rcr_probes.evidence import strict
 from rcr_probes.model import Json
-from rcr_probes.publish.layout import MANIFEST
+from rcr_probes.publish.layout import MANIFEST, SIGNATURE
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
+LARGEST = 1 << 20  # bytes of an envelope; one over a thousand claims has a tenth of that
+SIGNATURES = 16  # in one envelope; each costs whoever verifies it
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +116,32 @@ class _Statement:
     predicate: _Predicate
 
 
+def read(folder: Path) -> Envelope:
+    """The envelope beside the manifest of a package.
+
+    Raises:
+        Unreadable: as ``opened``; or it is far larger than any that is signed here.
+        OSError: it cannot be read.
+    """
+    with open(folder / SIGNATURE, "rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise strict.Unreadable(f"it has more than {LARGEST} bytes")
+    return opened(data)
+
+
 def opened(data: bytes) -> Envelope:
     """The envelope that a file holds.
 
     Raises:
-        Unreadable: it is none, is not about one manifest, or says that a test of it failed.
+        Unreadable: it is none, is not about one manifest, or says that a test of it failed; or it
+            carries more signatures than anybody needs.
     """
     envelope = strict.decoded(data, _Envelope)
     if envelope.payloadType != PAYLOAD_TYPE or not envelope.signatures:
         raise strict.Unreadable(f"it is no signed envelope of {PAYLOAD_TYPE}")
+    if len(envelope.signatures) > SIGNATURES:
+        raise strict.Unreadable(f"it carries more than {SIGNATURES} signatures")
     payload = _bytes(envelope.payload)
     said = strict.decoded(payload, _Statement)
     if said._type != STATEMENT_TYPE or said.predicateType != PREDICATE_TYPE:

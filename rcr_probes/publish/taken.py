@@ -41,8 +41,7 @@ def take(folder: Path, into: Path) -> Report:
     into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".rcr-import-", dir=into.parent) as temporary:
         made = Path(temporary, "evidence")
-        files, _ = names.walked(folder / EVIDENCE)  # bytes alone: modes are a stranger's
-        for path in files:
+        for path in names.walked(folder / EVIDENCE).files:  # bytes alone: modes are a stranger's
             (made / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(folder / EVIDENCE / path, made / path)
         made.rename(into)

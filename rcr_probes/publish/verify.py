@@ -8,36 +8,33 @@ own checker embeds this module as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rcr_probes.errors import EvidenceError, NotEvidence
-from rcr_probes.evidence import check, claims, names, strict
+from rcr_probes.evidence import check, claims, form, names, strict
 from rcr_probes.evidence.check import Finding
-from rcr_probes.evidence.claims import Claim, Outcome, Problem
+from rcr_probes.evidence.claims import Grounds, Outcome
 from rcr_probes.evidence.form import CAPTURES, ENVIRONMENT, FILES, regular, sha256, too_large
-from rcr_probes.evidence.names import MOST_BYTES, MOST_FILES, MOST_IN_ALL
+from rcr_probes.evidence.names import MOST_BYTES, MOST_IN_ALL
 from rcr_probes.evidence.rows import Row, as_csv, row
 from rcr_probes.model import Capture, Json
-from rcr_probes.publish import page, provenance, statement
+from rcr_probes.publish import crate, listed, page, provenance, statement
+from rcr_probes.publish.drawn import Borne
 from rcr_probes.publish.layout import (
     CLAIMS,
+    CRATE,
+    DRAWN,
     EVIDENCE,
     GUIDE,
     MANIFEST,
-    NEEDED,
     PAGES,
     PROVENANCE,
     SIGNATURE,
-    SUMS,
     TABLES,
-    UNLISTED,
-    Manifest,
-    belongs,
-    manifest,
+    drawings,
     named,
-    sums,
 )
 
 
@@ -88,127 +85,45 @@ def verify(folder: Path) -> Report:
 
 
 def _examine(report: Report) -> Iterator[Finding]:
-    files, links = names.walked(report.folder)
-    yield from _names(files, links)
-    if len(files) > MOST_FILES:
+    found = names.walked(report.folder)
+    yield from listed.named(found)
+    if not found.whole:
         return
-    found = {path: report.folder / path for path in files if not names.wrong(path)}
-    if sum(place.lstat().st_size for place in found.values()) > MOST_IN_ALL:
-        yield _too_large(".", MOST_IN_ALL)
+    places = {path: report.folder / path for path in found.files if not names.wrong(path)}
+    if sum(place.lstat().st_size for place in places.values()) > MOST_IN_ALL:
+        yield listed.too_large(".", MOST_IN_ALL)
         return
-    for path, place in found.items():
+    for path, place in places.items():
         if too_large(place, MOST_BYTES):
-            yield _too_large(path, MOST_BYTES)
+            yield listed.too_large(path, MOST_BYTES)
         elif not regular(place):
             yield Finding(path, "is no regular file.", "irregular")
         else:
             report.digests[path] = sha256(place)
     evidence = _folders(report.folder)
-    yield from _parts(report, evidence)
-    yield from _manifest(report)
-    yield from _sums(report)
+    yield from listed.parts(report.digests, evidence)
+    yield from listed.lists(report.folder, report.digests)
     rows: dict[str, list[Row]] = {}
     for name in evidence:
         yield from _evidence(report, name, rows)
     for name in rows:
         yield from _table(report, name, rows[name])
-    yield from _claims(report, rows)
+    yield from _claims(report, Grounds(rows, {name: name for name in evidence}))
     yield from _guide(report)
-    yield from _provenance(report, evidence)
+    yield from _about(report, evidence)
     yield from _signature(report)
 
 
-def _too_large(path: str, most: int) -> Finding:
-    return Finding(path, f"has more than {most} bytes.", "too_large", {"bytes": most})
-
-
-def _names(files: list[str], links: list[str]) -> Iterator[Finding]:
-    for path in links:
-        yield Finding(check.plain(path), "is a symbolic link; it was not followed.", "not_followed")
-    if len(files) > MOST_FILES:
-        said = f"holds more than {MOST_FILES} files."
-        yield Finding(".", said, "too_many", {"files": MOST_FILES})
-        return
-    for path in files:
-        if problem := names.wrong(path):
-            yield Finding(check.plain(path), f"has a name that {problem}.", "odd_name")
-    if twice := names.clash(files):
-        other, path = map(check.plain, twice)
-        yield Finding(path, f"clashes with {other} on some systems.", "clash", {"other": other})
-
-
 def _folders(folder: Path) -> list[str]:
-    """The folders of evidence in the package, whatever they hold."""
+    """The folders of evidence in the package, whole or not."""
     place = folder / EVIDENCE
     if place.is_symlink() or not place.is_dir():
         return []
-    return sorted(
-        p.name for p in place.iterdir() if p.is_dir() and not p.is_symlink() and named(p.name)
-    )
-
-
-def _parts(report: Report, evidence: list[str]) -> Iterator[Finding]:
-    """What a package must have, and nothing that it has no place for."""
-    for path in (*NEEDED, *(f"{TABLES}/{name}.csv" for name in evidence)):
-        if path not in report.digests:
-            yield Finding(path, "is missing.", "missing")
-    for path in report.digests:
-        if not belongs(path, evidence):
-            yield Finding(path, "was added: it is no file of a package.", "stray")
-    if not evidence:
-        yield Finding(EVIDENCE, "holds no folder of evidence.", "no_evidence")
-
-
-def _manifest(report: Report) -> Iterator[Finding]:
-    """Each listed file is there with its digest, and each that is there is listed."""
-    if MANIFEST not in report.digests:
-        return
-    data = (report.folder / MANIFEST).read_bytes()
-    try:
-        found = strict.decoded(data, Manifest)
-    except strict.Unreadable as error:
-        yield Finding(MANIFEST, f"cannot be read ({error}).", "unreadable")
-        return
-    there = {path: d for path, d in report.digests.items() if path not in UNLISTED}
-    listed = {entry.path: entry.sha256 for entry in found.files}
-    if data == manifest(there):
-        return
-    told = list(_compared(MANIFEST, there, listed))
-    yield from told
-    if not told:
-        yield Finding(MANIFEST, "is not in the form that publishing writes.", "form")
-
-
-def _compared(place: str, there: Mapping[str, str], listed: Mapping[str, str]) -> Iterator[Finding]:
-    for path in sorted(listed.keys() | there.keys()):
-        shown = check.plain(path)
-        if path not in there:
-            said = f"is missing, though {place} lists it."
-            yield Finding(shown, said, "missing_listed", {"list": place})
-        elif path not in listed:
-            said = f"was added or renamed: {place} does not list it."
-            yield Finding(shown, said, "unlisted", {"list": place})
-        elif listed[path] != there[path]:
-            said = f"was changed: its SHA-256 is not the one that {place} gives."
-            yield Finding(shown, said, "changed", {"list": place})
-
-
-def _sums(report: Report) -> Iterator[Finding]:
-    if SUMS not in report.digests:
-        return
-    data = (report.folder / SUMS).read_bytes()
-    if data == sums(report.digests):
-        return
-    there = {path: digest for path, digest in report.digests.items() if path != SUMS}
-    lines = [line.partition("  ") for line in data.decode(errors="replace").splitlines()]
-    told = list(_compared(SUMS, there, {path: digest for digest, _, path in lines}))
-    yield from told
-    if not told:
-        yield Finding(SUMS, "is not in the form that publishing writes.", "form")
+    return [p.name for p in form.folders(place) if not p.is_symlink() and named(p.name)]
 
 
 def _evidence(report: Report, name: str, rows: dict[str, list[Row]]) -> Iterator[Finding]:
-    """Everything that ``rcr check`` finds in the folder; its rows, where it is sound."""
+    """Everything that ``rcr check`` finds in the folder; where nothing, its rows and figures."""
     folder = report.folder / EVIDENCE / name
     report.evidence[name] = 0
     if any(too_large(folder / file, MOST_BYTES) for file in FILES):
@@ -217,14 +132,29 @@ def _evidence(report: Report, name: str, rows: dict[str, list[Row]]) -> Iterator
     report.evidence[name] = found.captures
     for finding in found.findings:
         yield replace(finding, place=f"{EVIDENCE}/{name}/{finding.place}")
-    if found.sound:
-        rows[name] = [row(capture) for capture in _captures(folder)]
+    if not found.sound:
+        return
+    rows[name], borne = [], Borne()
+    for capture in _captures(folder):
+        rows[name].append(row(capture))
+        borne.see(capture)
+    yield from _figures(report, name, borne)
 
 
 def _captures(folder: Path) -> Iterator[Capture]:
     with open(folder / CAPTURES, "rb") as file:
         for line in file:
             yield strict.decoded(line, Capture)
+
+
+def _figures(report: Report, name: str, borne: Borne) -> Iterator[Finding]:
+    """The figures that the captures bear are there, and no other; what they show is not asked."""
+    wanted = drawings(name, borne.figures)
+    for path in drawings(name, DRAWN):
+        if path in wanted and path not in report.digests:
+            yield Finding(path, "is missing.", "missing")
+        elif path not in wanted and path in report.digests:
+            yield Finding(path, "was added: it is no file of a package.", "stray")
 
 
 def _table(report: Report, name: str, rows: list[Row]) -> Iterator[Finding]:
@@ -243,7 +173,7 @@ def _table(report: Report, name: str, rows: list[Row]) -> Iterator[Finding]:
     yield Finding(f"{path}:{line}", "is not what the captures give.", "table")
 
 
-def _claims(report: Report, rows: Mapping[str, list[Row]]) -> Iterator[Finding]:
+def _claims(report: Report, grounds: Grounds) -> Iterator[Finding]:
     path = f"{EVIDENCE}/{CLAIMS}"
     if path not in report.digests:
         return
@@ -256,35 +186,16 @@ def _claims(report: Report, rows: Mapping[str, list[Row]]) -> Iterator[Finding]:
     except EvidenceError as error:
         yield Finding(path, error.cause.removeprefix(f"{path}: "), "not_claims")
         return
-    report.outcomes = tuple(_outcome(claim, report, rows) for claim in claimed)
+    report.outcomes = tuple(map(grounds.outcome, claimed))
     for outcome in report.outcomes:
         if not outcome.holds:
             place = f"{path} {outcome.claim.id}"
             yield Finding(place, _unheld(outcome), "claim", _values(outcome))
     for table in tables:
-        lacking = _refused(table.evidence, report, rows) or claims.lacks(
-            table.where, rows[table.evidence]
-        )
-        if lacking:
+        if lacking := grounds.lacks(table):
             values = {"problem": lacking[0], "about": lacking[1], "evidence": table.evidence}
             place = f"{path} {table.name} ({table.page})"
             yield Finding(place, f"cannot be shown: {lacking[0]}.", "claim", values)
-
-
-def _outcome(claim: Claim, report: Report, rows: Mapping[str, list[Row]]) -> Outcome:
-    refused = _refused(claim.evidence, report, rows)
-    if refused is not None:
-        return Outcome(claim, None, (), *refused)
-    return claims.evaluate(claim, rows[claim.evidence])
-
-
-def _refused(
-    name: str, report: Report, rows: Mapping[str, list[Row]]
-) -> tuple[Problem, str] | None:
-    """Why there are no rows of this folder; None where there are."""
-    if name in rows:
-        return None
-    return ("not_read", name) if name in report.evidence else ("no_folder", name)
 
 
 def _unheld(outcome: Outcome) -> str:
@@ -328,31 +239,35 @@ def _page(
     path: str, lang: str, shown: page.Page, outcomes: tuple[Outcome, ...]
 ) -> Iterator[Finding]:
     for outcome in outcomes:
-        claim = outcome.claim
-        sentence = claims.said(claim, lang, outcome.value)
-        numbers = claims.written(outcome.value), claims.written(claim.expect)
-        if not shown.says(claim.id, sentence, *numbers):
-            said = f"does not say of claim {claim.id} what its captures give."
-            yield Finding(path, said, "page", {"claim": claim.id})
+        name = outcome.claim.id
+        if not shown.says(outcome, lang):
+            said = f"does not say of claim {name} what {CLAIMS} and its captures give."
+            yield Finding(path, said, "page", {"claim": name})
     for name in sorted(shown.claims - {outcome.claim.id for outcome in outcomes}):
         said = f"speaks of claim {check.plain(name)}, which no capture bears out."
         yield Finding(path, said, "page", {"claim": check.plain(name)})
 
 
-def _provenance(report: Report, evidence: list[str]) -> Iterator[Finding]:
-    """What it says of the evidence is so; what it says of the source, nothing here can tell."""
+def _about(report: Report, evidence: list[str]) -> Iterator[Finding]:
+    """What the package says of itself is so; of its source and its day, nothing here can tell."""
     if PROVENANCE not in report.digests:
         return
     try:
-        told = provenance.evidence((report.folder / PROVENANCE).read_bytes())
+        told = provenance.read((report.folder / PROVENANCE).read_bytes())
         wanted = _described(report, evidence)
     except strict.Unreadable as error:
         yield Finding(PROVENANCE, f"cannot be read ({error}).", "unreadable")
         return
-    for name in sorted(wanted.keys() | told.keys()):
-        if wanted.get(name) != told.get(name):
-            said = f"does not describe {EVIDENCE}/{check.plain(name)} as it is."
-            yield Finding(PROVENANCE, said, "provenance", {"evidence": check.plain(name)})
+    for name in sorted(wanted.keys() | told.evidence.keys()):
+        said, meant = (strict.encoded(one.get(name)) for one in (told.evidence, wanted))
+        if said != meant:  # to the byte: 6.0 is not 6
+            problem = f"does not describe {EVIDENCE}/{check.plain(name)} as it is."
+            yield Finding(PROVENANCE, problem, "provenance", {"evidence": check.plain(name)})
+    if CRATE in report.digests:
+        sizes = {path: (report.folder / path).lstat().st_size for path in report.digests}
+        del sizes[CRATE]
+        if (report.folder / CRATE).read_bytes() != crate.described(sizes, evidence, told.date):
+            yield Finding(CRATE, "does not describe the package as it is.", "crate")
 
 
 def _described(report: Report, evidence: list[str]) -> dict[str, Json]:
@@ -377,7 +292,7 @@ def _signature(report: Report) -> Iterator[Finding]:
         return
     report.signed = True
     try:
-        envelope = statement.opened((report.folder / SIGNATURE).read_bytes())
+        envelope = statement.read(report.folder)
     except strict.Unreadable as error:
         yield Finding(SIGNATURE, f"cannot be read ({error}).", "unreadable")
         return

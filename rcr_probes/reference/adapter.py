@@ -2,33 +2,56 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import AUDIT_POINTS, POINTS, Json, Recorded, Says
-from rcr_probes.reference.digest import request_digest
+from rcr_probes.model import (
+    AUDIT_FAULTS,
+    AUDIT_POINTS,
+    BASELINE,
+    FENCED,
+    POINTS,
+    Json,
+    Recorded,
+    Says,
+)
+from rcr_probes.reference.damage import damage
+from rcr_probes.reference.digest import Digest, meaning_digest, request_digest
 from rcr_probes.reference.dispatch import ExecutorRegistry
 from rcr_probes.reference.errors import ApprovalError
-from rcr_probes.reference.records import Records, Status, decode, read_file, replace_file
-from rcr_probes.reference.service import ADMIN, APPROVALS, Act, Actor, ApprovalService
+from rcr_probes.reference.lapse import standing
+from rcr_probes.reference.policies import EvidenceGated
+from rcr_probes.reference.records import (
+    BESIDE,
+    SUFFIX,
+    Records,
+    decode,
+    read_file,
+    replace_file,
+)
+from rcr_probes.reference.service import ADMIN, APPROVALS, LOCK, Act, Actor
 from rcr_probes.runtime import Operation
 
 TICKET = "ticket.json"
+FSYNC = "fsync"  # the variant that flushes what it writes to the device
 
-_PROCESS_FAULTS = frozenset({"exception", "kill"})
-_AUDIT_FAULTS = _PROCESS_FAULTS | {"audit_is_directory"}
+_PROCESS_FAULTS = frozenset({"exception", "kill", "hang", "power_loss"})
+_AUDIT_FAULTS = _PROCESS_FAULTS | {*AUDIT_FAULTS, "torn_append"}
+# Variant → what of a request its approval is bound to.
+_DIGESTS: Mapping[str, Digest] = {BASELINE: request_digest, "meaning_digest": meaning_digest}
 _AGAIN = "again"
 _RESUME = "resume"
+_BY_EVIDENCE = "evidence_gated"
 _APPROVER = Actor("probe-admin", ADMIN)
 _REASON = "The probe approves its own synthetic marker."
-
-# No approval stands in these: not yet, no more, or not for the request in hand.
-_NOT_STANDING: frozenset[Status] = frozenset(
-    {"pending_approval", "rejected", "cancelled", "expired", "stale"}
-)
+_COUNTED = "The effects were counted where they are."
+_DECIDED_SECONDS = 3600.0  # how long a person's decision may be carried out: our choice
 
 
 class Ticket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,9 +68,11 @@ class ApprovalRuntime:
     """Keeps the contract of ``rcr_probes.runtime.Runtime`` for the approval service."""
 
     points: Mapping[str, frozenset[str]] = {
-        point: _AUDIT_FAULTS if point in AUDIT_POINTS else _PROCESS_FAULTS for point in POINTS
+        **{p: _AUDIT_FAULTS if p in AUDIT_POINTS else _PROCESS_FAULTS for p in POINTS},
+        "response": _PROCESS_FAULTS | {"response_lost"},
     }
-    recoveries: tuple[str, ...] = (_RESUME,)
+    recoveries: tuple[str, ...] = (_RESUME, _BY_EVIDENCE)
+    variants: tuple[str, ...] = (*_DIGESTS, FSYNC, FENCED)
     # A state says not_done only where the executor cannot have been called. ``failed`` is open:
     # the shared catch (service._perform) writes it over an action that took effect, too.
     says: Mapping[str, Says] = {
@@ -73,7 +98,7 @@ class ApprovalRuntime:
             Exception: what the caller sees. A failure that the service records and returns is
                 none.
         """
-        service = ApprovalService(operation.folder)
+        service = _service(operation)
         approval = service.prepare(operation.request)
         _keep(operation, Ticket(approval.id, None))
         token = service.approve(approval.id, _APPROVER, _REASON)
@@ -82,6 +107,8 @@ class ApprovalRuntime:
 
     def recover(self, operation: Operation, way: str) -> None:
         """``again``: execute once more with what the ticket holds. ``resume``: by the registry.
+
+        ``evidence_gated``: as the evidence allows (policies.py).
 
         Raises:
             UnknownName: no such way.
@@ -93,9 +120,12 @@ class ApprovalRuntime:
         ticket = _ticket(operation)
         if ticket is None:
             raise ApprovalError("APPROVAL_NOT_FOUND", "The caller holds no ticket.")
-        service = ApprovalService(operation.folder)
+        service = _service(operation)
         if way == _AGAIN:
             service.execute(ticket.id, ticket.token, operation.request, _act(operation))
+            return
+        if way == _BY_EVIDENCE:
+            service.recover(ticket.id, operation)
             return
         registry = ExecutorRegistry(service)
         registry.register(
@@ -109,7 +139,7 @@ class ApprovalRuntime:
         Raises:
             ApprovalError: APPROVAL_STORE_CORRUPT, the record or the ticket is not valid.
         """
-        current = request_digest(operation.request)
+        current = _digest(operation)(operation.request)
         ticket = _ticket(operation)
         if ticket is None:
             return Recorded("missing", current_digest=current)
@@ -123,9 +153,60 @@ class ApprovalRuntime:
             status=record.status,
             execution=record.execution.status,
             evidence=record.execution.evidence,
-            approved_digest=None if record.status in _NOT_STANDING else record.digest,
+            approved_digest=record.digest if standing(record) else None,
             current_digest=current,
         )
+
+    def damage(self, operation: Operation, kind: str) -> tuple[str | None, int | None]:
+        """Put record or audit wrong; the audit file, and how many whole lines it has then.
+
+        Raises:
+            ApprovalError: there is no record, or it cannot be read.
+        """
+        service = _service(operation)
+        of_audit = damage(service.records, service.audit_path, _id(operation), kind)
+        if not of_audit:
+            return None, None
+        return service.audit_path, read_file(service.audit_path).count(b"\n")
+
+    def lock(self, operation: Operation) -> str:
+        """The lock file of the operation."""
+        return _service(operation).records.path(_id(operation), LOCK)
+
+    def decide(self, operation: Operation, effect: str) -> None:
+        """Enter what a person found out after recovery had stopped, for an hour.
+
+        Raises:
+            ApprovalError: as ``EvidenceGated.rule``.
+        """
+        found: Literal["present", "absent"] = "present" if effect == "present" else "absent"
+        until = time.time() + _DECIDED_SECONDS
+        _service(operation).rule(_id(operation), _APPROVER, found, _COUNTED, until)
+
+    def files(self, operation: Operation) -> Mapping[str, str]:
+        """The files whose names hold the approval's id, by what they are."""
+        own = f"{APPROVALS}/{_id(operation)}"
+        record = f"{own}{SUFFIX}"
+        return {"record": record, "record.tmp": f"{record}{BESIDE}", "lock": f"{own}{LOCK}"}
+
+
+def _digest(operation: Operation) -> Digest:
+    return _DIGESTS.get(operation.variant, request_digest)
+
+
+def _service(operation: Operation) -> EvidenceGated:
+    """The service in the configuration that the operation names."""
+    return EvidenceGated(
+        operation.folder,
+        digest=_digest(operation),
+        durable=operation.variant == FSYNC,
+        new_id=lambda: _id(operation),
+    )
+
+
+def _id(operation: Operation) -> str:
+    """One operation has one approval here: so its files have names that can be known before."""
+    return hashlib.sha256(operation.key.encode()).hexdigest()[:32]
 
 
 def _act(operation: Operation) -> Act:
@@ -138,7 +219,8 @@ def _act(operation: Operation) -> Act:
 
 
 def _keep(operation: Operation, ticket: Ticket) -> None:
-    replace_file(os.path.join(operation.folder, TICKET), msgspec.json.encode(ticket))
+    path, data = os.path.join(operation.folder, TICKET), msgspec.json.encode(ticket)
+    replace_file(path, data, operation.variant == FSYNC)
 
 
 def _ticket(operation: Operation) -> Ticket | None:

@@ -9,6 +9,7 @@ import os
 import msgspec
 
 from rcr_probes import points
+from rcr_probes.reference.records import sync_folder
 
 
 class AuditLine(
@@ -18,11 +19,14 @@ class AuditLine(
 
     Attributes:
         event: ``operation.`` and what happened: prepared, approved, rejected, cancelled, expired,
-            started, succeeded, failed, stale, partial_failed.
+            started, succeeded, failed, stale, partial_failed; and of recovery by evidence:
+            reconciled, verification_required, decided.
         approval_id: whose.
         at: seconds since the epoch.
-        way: of ``started``: ``execute`` or ``resume``.
+        way: of ``started``: ``execute``, ``resume``, ``reexecute`` or ``replay``.
         code: of ``failed``: the code, errno name or class name of the error.
+        reasons: of recovery by evidence: what was known, as stable codes.
+        by, on, until: of ``decided``: who, on what evidence, up to when (seconds since the epoch).
     """
 
     event: str
@@ -30,12 +34,16 @@ class AuditLine(
     at: float
     way: str | None = None
     code: str | None = None
+    reasons: tuple[str, ...] = ()
+    by: str | None = None
+    on: str | None = None
+    until: float | None = None
 
 
 _line = msgspec.json.Decoder(AuditLine)
 
 
-def append(path: str, line: AuditLine, point: str | None) -> None:
+def append(path: str, line: AuditLine, point: str | None, durable: bool = False) -> None:
     """Append one line. The step that it tells of is already persisted in the record.
 
     A line before it that was cut short stays as it is: the new one begins on a line of its own.
@@ -45,6 +53,7 @@ def append(path: str, line: AuditLine, point: str | None) -> None:
         line: what happened.
         point: the point that is reached just before the file is opened; None for the steps whose
             audit is not under probe.
+        durable: whether the line is flushed to the device, and the file's name with its first one.
 
     Raises:
         OSError: the line could not be appended; what stands in the file is left there.
@@ -61,8 +70,12 @@ def append(path: str, line: AuditLine, point: str | None) -> None:
         data = (b"\n" if torn else b"") + msgspec.json.encode(line) + b"\n"
         if os.write(fd, data) != len(data):
             raise OSError(errno.EIO, "an audit line was written in part", path)
+        if durable:
+            os.fsync(fd)
     finally:
         os.close(fd)
+    if durable and size == 0:
+        sync_folder(os.path.dirname(path))
 
 
 class Trail(msgspec.Struct, frozen=True):

@@ -16,6 +16,8 @@ Code = Literal[
     "APPROVAL_NOT_FOUND",
     "APPROVAL_NOT_PENDING",
     "APPROVAL_STORE_CORRUPT",
+    "DECISION_EXPIRED",
+    "DECISION_FOREIGN",
 ]
 CODES: tuple[Code, ...] = get_args(Code)
 

@@ -6,7 +6,12 @@ import os
 
 from msgspec.structs import replace
 
-from rcr_probes.reference.records import Record
+from rcr_probes.reference.records import Record, Status
+
+# No approval stands in these: not yet, no more, or not for the request in hand.
+_NOT_STANDING: frozenset[Status] = frozenset(
+    {"pending_approval", "rejected", "cancelled", "expired", "stale"}
+)
 
 
 def lapsed(record: Record, now: float) -> Record | None:
@@ -28,6 +33,11 @@ def usable(record: Record, now: float) -> bool:
     if record.status == "pending_approval":
         return now <= record.review_by
     return record.status == "approved" and not record.consumed
+
+
+def standing(record: Record) -> bool:
+    """Whether its approval stands, for the request whose digest the record holds."""
+    return record.decided_by is not None and record.status not in _NOT_STANDING
 
 
 def _dead(pid: int | None) -> bool:

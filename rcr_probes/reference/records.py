@@ -57,6 +57,42 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 NOT_STARTED = Execution(status="not_started", pid=None, evidence=(), error_code=None)
 
 
+class Held(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why recovery stopped.
+
+    Attributes:
+        reasons: what was known, and what was not, as stable codes.
+        attempt: the number of the attempt that stopped.
+        at: seconds since the epoch.
+    """
+
+    reasons: tuple[str, ...]
+    attempt: int
+    at: float
+
+
+class Ruling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a person decided on an operation that was stopped.
+
+    Attributes:
+        approval_id: of that operation.
+        attempt: which stop it answers: the number of the attempt that stopped.
+        effect: what the person found: the approved effect is there, or it is not.
+        by: who.
+        on: on what evidence.
+        until: seconds since the epoch; it may be carried out up to then.
+        at: when it was entered.
+    """
+
+    approval_id: Id
+    attempt: int
+    effect: Literal["present", "absent"]
+    by: str
+    on: str
+    until: float
+    at: float
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One approval and what became of it.
 
@@ -74,6 +110,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         review_by: seconds since the epoch; a pending approval expires then, an approved one not.
         decided_by: who approved or rejected.
         reason: why.
+        held: why recovery by evidence stopped last, where it did.
+        ruling: what a person decided then.
     """
 
     id: Id
@@ -89,9 +127,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     review_by: float
     decided_by: str | None
     reason: str | None
+    held: Held | None
+    ruling: Ruling | None
 
 
 SUFFIX = ".json"
+BESIDE = ".tmp"  # what is added to the name of a file while its replacement is written
 _HEX = frozenset("0123456789abcdef")
 _records = msgspec.json.Decoder(Record)
 
@@ -99,8 +140,15 @@ _records = msgspec.json.Decoder(Record)
 class Records:
     """The records of one store, in one folder."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, durable: bool = False) -> None:
+        """Make nothing; the folder is the service's to make.
+
+        Args:
+            folder: where they lie.
+            durable: whether what is written is flushed to the device, and its name in the folder.
+        """
         self.folder = folder
+        self.durable = durable
 
     def path(self, approval_id: str, suffix: str = SUFFIX) -> str:
         """Where a file of this approval lies.
@@ -131,7 +179,7 @@ class Records:
 
     def write(self, record: Record) -> Record:
         """Replace the stored record. Only the holder of its lock may."""
-        replace_file(self.path(record.id), msgspec.json.encode(record))
+        replace_file(self.path(record.id), msgspec.json.encode(record), self.durable)
         return record
 
     def all(self) -> tuple[Record, ...]:
@@ -172,21 +220,24 @@ def read_file(path: str) -> bytes:
         os.close(fd)
 
 
-def replace_file(path: str, data: bytes) -> None:
+def replace_file(path: str, data: bytes, durable: bool = False) -> None:
     """Replace the file at ``path`` atomically: a temporary file beside it, then a rename.
 
-    A reader sees the old bytes or the new ones, also when this process is killed in between.
-    Nothing is flushed to the device: power loss is not studied here.
+    A reader sees the old bytes or the new ones, also when this process is killed in between. That
+    it does so after a power loss too, ``durable`` buys: the bytes are flushed to the device before
+    the rename, and the rename is, before this returns.
 
     Raises:
         OSError: the bytes could not be written; what stood at ``path`` still stands.
     """
-    beside = path + ".tmp"  # one name is enough: writers of one file hold its lock
+    beside = path + BESIDE  # one name is enough: writers of one file hold its lock
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         try:
             if os.write(fd, data) != len(data):
                 raise OSError(errno.EIO, "a file was written in part", beside)
+            if durable:
+                os.fsync(fd)
         finally:
             os.close(fd)
         os.replace(beside, path)
@@ -194,6 +245,21 @@ def replace_file(path: str, data: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(beside)
         raise
+    if durable:
+        sync_folder(os.path.dirname(path))
+
+
+def sync_folder(path: str) -> None:
+    """Flush the names in a folder to the device: what was made, renamed or removed there stays so.
+
+    Raises:
+        OSError: it could not be; what was done is done all the same.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _is_id(text: str) -> bool:

@@ -20,14 +20,23 @@ from rcr_probes import points
 from rcr_probes.errors import code_of
 from rcr_probes.model import Json
 from rcr_probes.reference import audit
-from rcr_probes.reference.digest import request_digest, without_session
+from rcr_probes.reference.digest import Digest, request_digest, stored
 from rcr_probes.reference.errors import ApprovalError, Code
 from rcr_probes.reference.lapse import lapsed, usable
 from rcr_probes.reference.locks import Lock
-from rcr_probes.reference.records import NOT_STARTED, Execution, Record, Records, Requester, Status
+from rcr_probes.reference.records import (
+    NOT_STARTED,
+    Execution,
+    Record,
+    Records,
+    Requester,
+    Status,
+    sync_folder,
+)
 
 APPROVALS = "approvals"
 AUDIT = "audit.jsonl"
+LOCK = ".lock"
 ADMIN = "ADMIN"
 
 REVIEW_SECONDS = 24 * 3600.0
@@ -63,6 +72,9 @@ class ApprovalService:
         now: the clock, seconds since the epoch.
         review_seconds: how long a new approval may wait for its review.
         completion_patience: seconds for which a step after the action goes on trying its lock.
+        digest: what of a request its approval is bound to.
+        durable: whether record and audit are flushed to the device, and their names with them.
+        new_id: names a new approval: 32 hexadecimal digits that no other one has.
     """
 
     def __init__(
@@ -71,14 +83,21 @@ class ApprovalService:
         now: Callable[[], float] = time.time,
         review_seconds: float = REVIEW_SECONDS,
         completion_patience: float = COMPLETION_PATIENCE,
+        digest: Digest = request_digest,
+        durable: bool = False,
+        new_id: Callable[[], str] = lambda: os.urandom(16).hex(),
     ) -> None:
-        self.records = Records(os.path.join(folder, APPROVALS))
+        self.records = Records(os.path.join(folder, APPROVALS), durable)
         self.audit_path = os.path.join(folder, AUDIT)
         self._now = now
         self._review_seconds = review_seconds
         self._patience = completion_patience
+        self._digest = digest
+        self._new_id = new_id
         with suppress(FileExistsError):
             os.mkdir(self.records.folder, 0o700)
+            if durable:
+                sync_folder(os.fspath(folder))
 
     def prepare(self, request: Mapping[str, Json], requester: Requester = "user") -> Record:
         """Ask for approval. Nothing is done yet.
@@ -97,17 +116,17 @@ class ApprovalService:
         name = request.get("executor")
         if not isinstance(name, str) or not name:
             raise ValueError("a request names its executor, as a string: {'executor': …}")
-        digest = request_digest(request)
+        digest = self._digest(request)
         with Lock(os.path.join(self.records.folder, "prepare.lock")):
             now = self._now()
             for known in self.records.all():
                 if known.digest == digest and known.requester == requester and usable(known, now):
                     return known
             record = Record(
-                id=os.urandom(16).hex(),
+                id=self._new_id(),
                 status="pending_approval",
                 execution=NOT_STARTED,
-                request=without_session(request),
+                request=stored(request),
                 digest=digest,
                 executor=name,
                 requester=requester,
@@ -117,6 +136,8 @@ class ApprovalService:
                 review_by=now + self._review_seconds,
                 decided_by=None,
                 reason=None,
+                held=None,
+                ruling=None,
             )
             self._commit(record, "prepared")
         return record
@@ -165,7 +186,7 @@ class ApprovalService:
                 PRE_APPROVAL_REQUIRED (still pending) or APPROVAL_STATE_CONFLICT (not approved);
                 PRE_APPROVAL_REQUIRED (no token); APPROVAL_TOKEN_INVALID; APPROVAL_STALE.
         """
-        digest = request_digest(request)  # a request that is not JSON is refused before all else
+        digest = self._digest(request)  # a request that is not JSON is refused before all else
         with self._lock(approval_id):
             record = self._current(approval_id)
             if record.consumed:
@@ -199,7 +220,7 @@ class ApprovalService:
                 APPROVAL_ALREADY_CONSUMED (succeeded) or APPROVAL_STATE_CONFLICT (neither
                 approved nor failed); APPROVAL_STALE.
         """
-        digest = request_digest(request)
+        digest = self._digest(request)
         with self._lock(approval_id):
             record = self._current(approval_id)
             if record.requester != "user":
@@ -236,7 +257,7 @@ class ApprovalService:
     # What the methods above are made of. All but _perform are called under the lock.
 
     def _lock(self, approval_id: str, patience: float = 0.0) -> Lock:
-        return Lock(self.records.path(approval_id, ".lock"), patience)
+        return Lock(self.records.path(approval_id, LOCK), patience)
 
     def _commit(
         self,
@@ -251,16 +272,26 @@ class ApprovalService:
         return record
 
     def _tell(
-        self, record: Record, event: str, point: str | None = None, way: str | None = None
+        self,
+        record: Record,
+        event: str,
+        point: str | None = None,
+        way: str | None = None,
+        reasons: tuple[str, ...] = (),
     ) -> None:
+        ruling = record.ruling if event == "decided" else None
         line = audit.AuditLine(
             event=f"operation.{event}",
             approval_id=record.id,
             at=self._now(),
             way=way,
             code=record.execution.error_code,
+            reasons=reasons,
+            by=ruling.by if ruling else None,
+            on=ruling.on if ruling else None,
+            until=ruling.until if ruling else None,
         )
-        audit.append(self.audit_path, line, point)
+        audit.append(self.audit_path, line, point, self.records.durable)
 
     def _current(self, approval_id: str) -> Record:
         """The record, once what time and death have done to it is persisted and audited."""
@@ -307,8 +338,14 @@ class ApprovalService:
         )
         return self._commit(record, "started", "start_audit", way)
 
-    def _perform(self, record: Record, request: Mapping[str, Json], executor: Act) -> Record:
-        """Call the executor, and complete.
+    def _perform(
+        self,
+        record: Record,
+        request: Mapping[str, Json],
+        executor: Act,
+        done: str = "succeeded",
+    ) -> Record:
+        """Call the executor, and complete; ``done`` is what the audit then says of it.
 
         One catch serves the action and its bookkeeping alike: where only the completion failed,
         an action that took effect becomes ``failed`` all the same.
@@ -317,20 +354,20 @@ class ApprovalService:
             points.reach("before_action")
             evidence = executor(request)
             points.reach("after_action")
-            record = self._complete(record, evidence)
+            record = self._complete(record, evidence, done)
         except Exception as error:
             return self._fail(record.id, error)
         points.reach("response")
         return record
 
-    def _complete(self, record: Record, evidence: Mapping[str, Json]) -> Record:
+    def _complete(self, record: Record, evidence: Mapping[str, Json], event: str) -> Record:
         # While this process lives, nobody else may change an executing record: what was persisted
         # last still stands, and need not be read again.
         done = Execution(status="succeeded", pid=None, evidence=(dict(evidence),), error_code=None)
         with self._lock(record.id, self._patience):
             record = self.records.write(replace(record, status="succeeded", execution=done))
             points.reach("after_result")
-            self._tell(record, "succeeded", "completion_audit")
+            self._tell(record, event, "completion_audit")
         return record
 
     def _fail(self, approval_id: str, error: Exception) -> Record:

@@ -78,6 +78,24 @@ def decided(facts: Facts, decision: Decision, lang: str = "en") -> list[str]:
     return [*_facts(facts, lang), "", *ruled(decision, lang)]
 
 
+def in_words(column: str, value: object, lang: str) -> object:
+    """A value of a row as prose says it: a code in words with the code beside, else as it is."""
+    if not isinstance(value, str):
+        return value
+    match column:
+        case "eligibility":
+            return text(f"eligibility.{value}", lang)
+        case "call_harm":
+            return text(f"harm.{value}", lang)
+        case "verdict":
+            return _judged(value, lang)
+        case "reasons":
+            codes = [] if value == NONE else value.split(",")
+            said = [one.removeprefix("- ") for one in _reasons(codes, lang)]
+            return " ".join(said) or text("explain.nothing", lang)
+    return value
+
+
 def printable(line: str) -> str:
     """The same line, but evidence from elsewhere cannot steer the terminal that shows it."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
@@ -133,18 +151,28 @@ def _value_of(event: Event, lang: str) -> str:
             said = text("explain.state", lang, **value)
         case "audit", ["event"]:
             said = value["event"]
+        case "audit", ["event", "reasons"]:
+            said = f"{value['event']} ({', '.join(event.value['reasons'])})"
         case "point", ["point"]:
             said = text("explain.reached", lang, **value)
         case "fault", ["fault", "point"]:
             said = text("explain.strikes", lang, **value)
         case "fault", ["error", "point"]:
             said = text("explain.struck", lang, **value)
+        case "fault", ["lines", "lost", "point", "state", "states", "unexplored"]:
+            lost = ", ".join(" ".join(one) for one in event.value["lost"])
+            value["lost"] = lost or text("explain.nothing_lost", lang)
+            said = text("explain.power", lang, **value)
         case "call", []:
             said = text("explain.entered", lang)
         case "call", ["operation_key"]:
             said = text("explain.called", lang, **value)
         case "effect", ["effect_id", "operation_key", "target"]:
             said = text("explain.appears", lang, **value)
+        case "effect", ["effect_id", "kind", "operation_key", "target"]:
+            said = text("explain.part", lang, **value)
+        case "ask", ["effects", "in_flight", "operation_key"]:
+            said = text("explain.asked", lang, **value)
         case "return", ["error"]:
             said = text("explain.no_error", lang) if value["error"] == NONE else value["error"]
         case _:
@@ -231,12 +259,16 @@ def _verdict(capture: Capture, lang: str) -> Iterator[str]:
             yield published
         yield text("because.unpublished", lang)
         return
-    named = text(f"verdict.{verdict.verdict}", lang)
-    yield named if named == verdict.verdict else f"{verdict.verdict} · {named}"
+    yield _judged(verdict.verdict, lang)
     last, approved = capture.measurement.after("recover"), capture.measurement.approved
     effects = len(last.effects or ()) if last else 0
     yield text(f"because.{verdict.verdict}", lang, effects=effects, approved=approved.effects)
     yield from _reasons(verdict.reasons, lang)
+
+
+def _judged(verdict: str, lang: str) -> str:
+    named = text(f"verdict.{verdict}", lang)
+    return named if named == verdict else f"{named}（{verdict}）"
 
 
 def _reasons(codes: Iterable[str], lang: str) -> Iterator[str]:

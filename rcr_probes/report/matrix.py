@@ -46,7 +46,7 @@ def matrix(evidence: Evidence, lang: str = "en") -> Figure:
     """Every cell of the evidence, its repeats taken together.
 
     Rows are recoveries, grouped by runtime and variant; columns are faults, and in each of them one
-    square for each executor. A square shows the effects after recovery.
+    square for each executor that occurs. A square shows the effects after recovery.
 
     Returns:
         A figure of its own canvas. Each square's gid is its cell's id, and so its id in an SVG.
@@ -56,12 +56,13 @@ def matrix(evidence: Evidence, lang: str = "en") -> Figure:
     """
     found = repeated(evidence.captures())
     faults = columns(found)
+    dedupes = [name for name in DEDUPES if any(one.cell.dedupe == name for one in found)]
     groups: dict[str, list[str]] = {}
     for one in found:
         ways = groups.setdefault(configuration(one.cell), [])
         if (way := one.cell.policy or "") not in ways:
             ways.append(way)
-    width = len(faults) * (len(DEDUPES) + _GAP)
+    width = len(faults) * (len(dedupes) + _GAP)
     height = sum(map(len, groups.values())) + len(groups) * _GAP
     size = (_LEFT + _RIGHT + width * _SQUARE, _TOP + _BOTTOM + height * _SQUARE)
     with style():
@@ -78,10 +79,10 @@ def matrix(evidence: Evidence, lang: str = "en") -> Figure:
         axes.set(xlim=(0, width), ylim=(height, 0))
         axes.set_axis_off()
         places = _rows(axes, groups)
-        across = _columns(axes, faults, lang)
+        across = _columns(axes, faults, len(dedupes), lang)
         for one in found:
             place = places[configuration(one.cell), one.cell.policy or ""]
-            x = across[one.cell.point, one.cell.fault] + DEDUPES.index(one.cell.dedupe)
+            x = across[one.cell.point, one.cell.fault] + dedupes.index(one.cell.dedupe)
             _square(axes, one, x, place)
         figure.suptitle(
             text("matrix.title", lang), x=0.01, y=1 - 0.12 / size[1], ha="left", size=12
@@ -108,15 +109,15 @@ def _rows(axes: Axes, groups: Mapping[str, Sequence[str]]) -> dict[tuple[str, st
 
 
 def _columns(
-    axes: Axes, faults: Sequence[tuple[str, str]], lang: str
+    axes: Axes, faults: Sequence[tuple[str, str]], squares: int, lang: str
 ) -> dict[tuple[str, str], float]:
-    """Where each fault's squares begin, with its heading."""
+    """Where each fault's squares begin, of which it has so many, with its heading."""
     across = {}
     for number, (point, fault) in enumerate(faults):
-        x = number * (len(DEDUPES) + _GAP)
+        x = number * (squares + _GAP)
         across[point, fault] = x
         said = text("matrix.control", lang) if fault == NONE else label(f"{fault}\n{point}")
-        axes.text(x + len(DEDUPES) / 2, -0.25, said, ha="left", va="bottom", size=7.5, rotation=35)
+        axes.text(x + squares / 2, -0.25, said, ha="left", va="bottom", size=7.5, rotation=35)
     return across
 
 

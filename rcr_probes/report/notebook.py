@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import logging
 import re
 import tempfile
@@ -22,8 +23,9 @@ from rcr_probes.evidence.compare import compare
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import NONE, VERDICTS, Plan
 from rcr_probes.report import tables
+from rcr_probes.report.explain import in_words
 from rcr_probes.report.parameters import checked
-from rcr_probes.report.repeats import UNSTABLE, repeated
+from rcr_probes.report.repeats import UNSTABLE, WHO, recovered, repeated
 from rcr_probes.report.texts import text
 from rcr_probes.run import run
 
@@ -109,6 +111,24 @@ def real_runtimes(which: str) -> Evidence:
         return replace(evidence, remembered=tuple(evidence.captures()))
 
 
+def evidence_of(name: str, which: str) -> Evidence:
+    """A shipped plan's evidence: as committed, or measured now.
+
+    Args:
+        name: of the plan, and of its folder.
+        which: ``committed`` or ``now``.
+
+    Raises:
+        UnknownName: it is neither.
+        PlanError: it is to be recorded now, and strace is not installed.
+    """
+    if checked("run", which) == "committed":
+        return store.read(EVIDENCE / name)
+    with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
+        evidence = run(plans.read(name), Path(scratch, "evidence"))
+        return replace(evidence, remembered=tuple(evidence.captures()))
+
+
 def say(key: str, lang: str, evidence: Evidence | None = None, **values: object) -> None:
     """Display a text of the section ``prose``, filled in from the evidence and with what is given.
 
@@ -118,15 +138,17 @@ def say(key: str, lang: str, evidence: Evidence | None = None, **values: object)
         evidence: whose numbers it says.
         values: what else stands in its places.
     """
-    _markdown(text(f"prose.{key}", lang, **(facts(evidence) if evidence else {}), **values))
+    known = facts(evidence, lang) if evidence else {}
+    _markdown(text(f"prose.{key}", lang, **known, **values))
 
 
-def facts(evidence: Evidence) -> dict[str, object]:
+def facts(evidence: Evidence, lang: str = "en") -> dict[str, object]:
     """What the prose says in numbers and words.
 
     Returns:
-        Counts over all cells, and over those whose state after the fault was ``failed``; where P3
-        itself is there, each of its columns as ``p3_`` and the column's name.
+        Counts over all cells, and over those whose state after the fault was ``failed``; how many
+        cells (their repeats taken together) have each verdict, by who recovered; where P3 itself is
+        there, each of its columns as ``p3_`` and the column's name, codes in words.
     """
     frame = tables.tidy(evidence)
     struck = frame["point"] != NONE
@@ -154,9 +176,12 @@ def facts(evidence: Evidence) -> dict[str, object]:
     found["together"] = len(taken)
     found["repeats"] = ", ".join(str(n) for n in sorted({len(one.rows) for one in taken}))
     for result in (*VERDICTS, UNSTABLE):
-        found[f"all_{result}"] = sum(one.result == result for one in taken)
+        having = [one for one in taken if one.result == result]
+        found[f"all_{result}"] = len(having)
+        for who in WHO:
+            found[f"{who}_{result}"] = sum(recovered(one, who) for one in having)
     for p3 in frame[frame["cell"] == "/".join(tables.P3)].to_dict("records"):
-        found |= {f"p3_{column}": value for column, value in p3.items()}
+        found |= {f"p3_{name}": in_words(str(name), value, lang) for name, value in p3.items()}
     return found
 
 
@@ -186,25 +211,35 @@ def show(table: Callable[..., pd.DataFrame], evidence: object, *args: Any, **opt
 
 def draw(evidence: Evidence, lang: str) -> None:
     """Display P3's causal figure, and say what it shows to those who cannot see it."""
-    # Where its font cache is new, matplotlib logs a path of this machine into the notebook.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    from rcr_probes.report import figure
-
-    png = figure.rendered(figure.causal_chain(evidence, lang), ".png")
-    said = text("prose.chain_figure", lang, **facts(evidence))
-    bundle = {"image/png": base64.b64encode(png).decode(), "text/plain": said}
-    _display(bundle, {"image/png": {"alt": said}})
+    said = text("prose.chain_figure", lang, **facts(evidence, lang))
+    _draw("figure", "causal_chain", said, evidence, lang)
 
 
 def draw_matrix(evidence: Evidence, lang: str) -> None:
     """Display the matrix of real runtimes; the table of ``repeats`` says the same in words."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    from rcr_probes.report import figure, matrix
+    said = text("prose.runtimes_figure", lang, **facts(evidence, lang))
+    _draw("matrix", "matrix", said, evidence, lang)
 
-    png = figure.rendered(matrix.matrix(evidence, lang), ".png")
-    said = text("prose.runtimes_figure", lang, **facts(evidence))
-    bundle = {"image/png": base64.b64encode(png).decode(), "text/plain": said}
-    _display(bundle, {"image/png": {"alt": said}})
+
+def draw_decisions(lang: str) -> None:
+    """Display what is decided of every combination of facts."""
+    _draw("gated", "decision_table", text("prose.worth_decisions_figure", lang), lang)
+
+
+def draw_compared(evidence: Evidence, lang: str) -> None:
+    """Display what each policy was worth; the table of ``worth`` says the same in words."""
+    _draw("gated", "compared", text("prose.worth_figure", lang), evidence, lang)
+
+
+def _draw(module: str, name: str, said: str, *args: object) -> None:
+    """Display a figure of a module of ``report``, and what it says for those who cannot see it."""
+    # Where its font cache is new, matplotlib logs a path of this machine into the notebook.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    from rcr_probes.report.figure import rendered
+
+    make = getattr(importlib.import_module(f"rcr_probes.report.{module}"), name)
+    png = base64.b64encode(rendered(make(*args), ".png")).decode()
+    _display({"image/png": png, "text/plain": said}, {"image/png": {"alt": said}})
 
 
 def beside_published(evidence: Evidence, lang: str) -> None:

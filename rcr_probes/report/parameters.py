@@ -18,6 +18,7 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
     "digests": DIGESTS,
     "start": STARTS,
     "runtimes": ("committed", "installed"),
+    "run": ("committed", "now"),
     "package": (),
     "evidence": (),
     "lang": LANGS,

@@ -9,7 +9,17 @@ import pandas as pd
 
 from rcr_probes.evidence.rows import Row, row
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import DEDUPES, FAULTS, NONE, POINTS, Capture, Cell, VerdictName
+from rcr_probes.model import (
+    DEDUPES,
+    FAULTS,
+    NONE,
+    POINTS,
+    POLICIES,
+    VERDICTS,
+    Capture,
+    Cell,
+    VerdictName,
+)
 from rcr_probes.report.texts import text
 
 UNSTABLE = "unstable"
@@ -20,6 +30,9 @@ _CIRCUMSTANCES = ("cell", "repeat", "start")
 # A cell among the others of its plan: runtime, variant, point, fault, dedupe, policy.
 Key = tuple[str, str | None, str, str, str, str | None]
 _ADAPTER = "rcr_probes.runtimes."
+_NOTHING = "-"  # not known
+# Who recovered; the last is no part of the others: nothing had failed.
+WHO = (*POLICIES, "own", "control")
 _GAP = ("runtime", "policy", "state_after_fault", "effects", "verdict", "eligibility")
 
 
@@ -46,7 +59,7 @@ class Repeated:
         """A column's value, or each repeat's where they differ."""
         values = [row[column] for row in self.rows]
         shown = values if column in self.differs else values[:1]
-        return " / ".join("-" if value is None else str(value) for value in shown)
+        return " / ".join(_NOTHING if value is None else str(value) for value in shown)
 
     @property
     def key(self) -> Key:
@@ -131,12 +144,46 @@ def gap(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     return frame.rename(columns=lambda name: text(f"column.{name}", lang))
 
 
+def split(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+    """Who recovered where each verdict was reached, and where nothing had failed.
+
+    Returns:
+        A row for each verdict that occurs, unstable ones last; columns verdict, cells (the repeats
+        of each taken together), how many of them under ``again``, under ``never`` and under a way
+        of the runtime's own, and how many of all without a fault. Each cell is in one of the three.
+    """
+    found = repeated(evidence.captures())
+    rows = []
+    for result in (*VERDICTS, UNSTABLE):
+        here = [one for one in found if one.result == result]
+        if here:
+            by = {f"by_{who}": sum(recovered(one, who) for one in here) for who in WHO}
+            named = text("matrix.unstable" if result == UNSTABLE else f"verdict.{result}", lang)
+            rows.append({"verdict": named, "cells": len(here), **by})
+    frame = pd.DataFrame(rows, columns=["verdict", "cells", *(f"by_{who}" for who in WHO)])
+    return frame.rename(columns=lambda name: text(f"column.{name}", lang))
+
+
+def recovered(one: Repeated, who: str) -> bool:
+    """Whether this cell is recovered so, or has no fault: one of ``WHO``."""
+    match who:
+        case "control":
+            return one.cell.fault == NONE
+        case "own":
+            return one.cell.policy not in POLICIES
+    return one.cell.policy == who
+
+
 def _row(one: Repeated, others: Mapping[Key, Repeated], lang: str) -> Row:
     cell = one.cell
     verdicts = one.each("verdict").split(" / ")
     said = " / ".join(text(f"verdict.{verdict}", lang) for verdict in verdicts)
     if one.differs:
         said = text("repeats.unstable", lang, verdicts=said)
+
+    def allowed(name: str) -> str:
+        return name if name == _NOTHING else text(f"eligibility.{name}", lang)
+
     return {
         "runtime": configuration(cell),
         "point": cell.point,
@@ -147,7 +194,7 @@ def _row(one: Repeated, others: Mapping[Key, Repeated], lang: str) -> Row:
         "effects": f"{one.each('effects_after_fault')} → {one.each('effects_after_recovery')}",
         "state_after_recovery": one.each("state_after_recovery"),
         "verdict": said,
-        "eligibility": one.each("eligibility"),
+        "eligibility": " / ".join(map(allowed, one.each("eligibility").split(" / "))),
         "change": change(one, others, lang),
     }
 

@@ -43,6 +43,7 @@ _PHASES = ("fault", "recovery")
 _WHOLE = {"recoverers", "seed", "repeat"} | {
     f"{counted}_after_{phase}" for counted in ("effects", "calls") for phase in _PHASES
 }
+_IN_WORDS = {"effect": "effect_fact", "eligibility": "eligibility", "call_harm": "harm"}
 _YES_OR_NO = {"fired", "call_needed"}
 # The axes beside MATCHED are shown only where rows would look alike without them.
 _FURTHER = ("runtime", "variant", "witness", "recovery_fault", "recoverers", "seed", "repeat")
@@ -126,7 +127,8 @@ def three_facts(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
         EvidenceError: it holds none of them.
     """
     found = _executors(evidence, lang)
-    found["eligibility"] = _said(found["eligibility"], "eligibility", lang)
+    for name, section in _IN_WORDS.items():
+        found[name] = _said(found[name], section, lang)
     shown = ["state_after_fault", "effect", "eligibility", "call_harm"]
     return _view(found, ["executor"], shown, lang)
 

@@ -6,10 +6,10 @@ import io
 import shlex
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 
 import pandas as pd
 from rich import box
@@ -22,8 +22,8 @@ from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.published import Imported
 from rcr_probes.evidence.rows import Row, as_csv
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import VerdictName
-from rcr_probes.report import repeats, tables
+from rcr_probes.model import Cell, VerdictName
+from rcr_probes.report import audit_policies, outages, repeats, struck, tables, worth
 from rcr_probes.report.explain import printable
 from rcr_probes.report.texts import text
 
@@ -57,8 +57,12 @@ class Drawn:
 
 
 def article_or_verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
-    """The article's tables where the evidence holds them whole; the verdicts where it does not."""
-    return _article(evidence, lang) or _verdicts(evidence, lang)
+    """The article's tables where the evidence holds them whole; the verdicts where it does not.
+
+    Of a plan that has tables of its own, these: nobody reads a thousand verdicts.
+    """
+    own = _own(evidence, lang)
+    return own or _article(evidence, lang) or _verdicts(evidence, lang)
 
 
 def every(evidence: Evidence, lang: str) -> list[Drawn]:
@@ -67,7 +71,7 @@ def every(evidence: Evidence, lang: str) -> list[Drawn]:
     Raises:
         EvidenceError: a capture cannot be read, or there is nothing to draw.
     """
-    drawn = _article(evidence, lang)
+    drawn = [*_own(evidence, lang), *_article(evidence, lang)]
     try:
         return drawn + _verdicts(evidence, lang)
     except EvidenceError:  # rows that others published are not judged
@@ -124,14 +128,18 @@ def print_imported(imported: Imported) -> None:
 
 
 def advice(evidence: Evidence, lang: str) -> list[str]:
-    """One sentence for each verdict that a person should act on, and what to type to see why."""
-    found: Counter[str] = Counter()
+    """One sentence for each verdict that a person should act on, and what to type to see why.
+
+    A cell counts once, however often it was measured, for each verdict that one of its repeats has.
+    """
+    found: dict[str, set[Cell]] = {}
     example: dict[str, str] = {}
     for capture in evidence.captures():
         verdict = capture.judgement.verdict
         if verdict is not None:
-            found[verdict.verdict] += 1
+            found.setdefault(verdict.verdict, set()).add(replace(capture.cell, repeat=0))
             example.setdefault(verdict.verdict, capture.cell.id)
+    judged = set().union(*found.values())
     lines = []
     for name in (name for name in ACTED_ON if name in found):
         lines.append(
@@ -139,8 +147,8 @@ def advice(evidence: Evidence, lang: str) -> list[str]:
                 "advice.verdict",
                 lang,
                 verdict=text(f"verdict.{name}", lang),
-                cells=found[name],
-                all=found.total(),
+                cells=len(found[name]),
+                all=len(judged),
                 action=text(f"action.{name}", lang),
             )
         )
@@ -176,6 +184,31 @@ def _article(evidence: Evidence, lang: str, *, whole: bool = True) -> list[Drawn
             continue
         if not whole or frame.iloc[:, 0].nunique() == len(rows):
             drawn.append(_drawn(text(f"table.{name}", lang), frame))
+    return drawn
+
+
+def _own(evidence: Evidence, lang: str) -> list[Drawn]:
+    """The tables that a shipped plan has besides: what its cells show together."""
+    ways: dict[str, Callable[[], pd.DataFrame]] = {
+        "faults.policies": partial(worth.policies, evidence, lang),
+        "faults.recovered": partial(worth.outcomes, evidence, lang),
+        "faults.around": partial(worth.around, evidence, lang),
+        "faults.pairs": partial(worth.pairs, evidence, lang),
+        "contrast.refused": partial(audit_policies.outcomes, evidence, lang),
+        "contrast.demands": partial(audit_policies.demands, evidence, lang),
+        "syscalls.counts": partial(struck.counts, evidence, lang),
+        "syscalls.calls": partial(struck.calls, evidence, lang),
+        "syscalls.keyed": partial(struck.calls, evidence, lang, dedupe="operation_key"),
+        "syscalls.flushes": partial(struck.calls, evidence, lang, variant="fsync"),
+        "power.states": partial(outages.states, evidence, lang),
+        "power.outcomes": partial(outages.outcomes, evidence, lang),
+    }
+    drawn = []
+    for name, make in ways.items():
+        plan, _, table = name.partition(".")
+        if plan == evidence.plan.name:
+            with suppress(EvidenceError):  # a part of the plan was run, without these cells
+                drawn.append(_drawn(text(f"table.{table}", lang), make()))
     return drawn
 
 

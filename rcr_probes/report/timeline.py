@@ -58,7 +58,7 @@ def opened(place: Path, cell: str | None = None) -> Timeline:
         return timeline.of_capture(evidence.capture(matching(cell or ids[0], ids)))
     if cell is not None:
         raise RcrError(f"{place} has no cells, and {cell!r} names none.", "Leave it out.")
-    if place.is_dir() or place.suffix == archive.SUFFIX:
+    if place.is_dir() or place.suffix.lower() == archive.SUFFIX:
         with archive.opened(place) as folder:
             return timeline.of_package(read_package(folder))
     return timeline.read_file(place)

@@ -21,11 +21,16 @@ class RefusedBySqlite:
         path: str | os.PathLike[str],
         *tables: str,
         on: Sequence[str] = ("INSERT", "UPDATE"),
+        when: str = "TRUE",
     ) -> None:
-        """Name the database, its tables, and the statements that they are to refuse."""
+        """Name the database, its tables, and the statements that they are to refuse.
+
+        ``when`` is a condition of SQL on the row that is written, such as ``NEW.id = 2``: where it
+        does not hold, the row is taken.
+        """
         self._path = os.fspath(path)
         self._triggers = {
-            f"rcr_refuses_{statement.lower()}_{table}": f'{statement} ON "{table}"'
+            f"rcr_refuses_{statement.lower()}_{table}": f'{statement} ON "{table}" WHEN {when}'
             for table in tables
             for statement in on
         }

@@ -16,11 +16,11 @@ from playwright.sync_api import Page
 
 from rcr_probes.eligibility import decide
 from rcr_probes.evidence.claimed import held
-from rcr_probes.evidence.claims import said, written
+from rcr_probes.evidence.claims import PAGES, said, written
 from rcr_probes.model import EFFECT_FACTS, IDENTITIES, Facts
-from rcr_probes.report.guide.build import PAGES
+from rcr_probes.report.guide.material import shown
 from rcr_probes.report.texts import LANGS, text
-from tests.browser.conftest import GUIDE, ROOT, Open
+from tests.browser.conftest import GUIDE, ROOT, Open, Still
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 CHINESE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
@@ -68,8 +68,82 @@ CHOOSE = """async (wanted) => {
 }"""
 
 
+# What each wide table shows on a phone: whether it scrolls, its headings, and the label of each
+# value of its first row that has one.
+STACKS = """(tables) => tables.map((table) => {
+  const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent);
+  const labels = [...table.tBodies[0].rows[0].cells].map((cell) => {
+    const label = getComputedStyle(cell, "::before").content;
+    return getComputedStyle(cell).display === "none" ? null : label.replace(/^"|"$/g, "");
+  });
+  const { scrollWidth, clientWidth } = table.parentElement;
+  return { heads, labels, scrolls: scrollWidth > clientWidth };
+})"""
+
+
+# How a browser calls the parts of a table to who listens, and what they are in HTML.
+ROLES = {
+    "row": "tr",
+    "columnheader": "thead th",
+    "rowheader": "tbody th",
+    "cell": "tbody td",
+}
+
+
 def anchor_of(page: Page) -> str:
     return unquote(urlsplit(page.url).fragment)
+
+
+def every_row_is_a_list(page: Page) -> None:
+    """On a phone no table scrolls, and each value of a wide one stands beside its heading."""
+    folded = "details:has(table)"
+    page.eval_on_selector_all(folded, "(all) => all.forEach((one) => { one.open = true; })")
+    stacks = page.eval_on_selector_all("table.stack", STACKS)
+    assert len(stacks) > 5
+    for one in stacks:
+        assert not one["scrolls"], one["heads"]
+        assert len(one["heads"]) == len(one["labels"]) > 3
+        pairs = zip(one["heads"], one["labels"], strict=True)
+        assert all(label in (head, None, "none") for head, label in pairs), one
+        assert sum(label == head for head, label in zip(one["heads"], one["labels"], strict=True))
+    narrow = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth).length"
+    assert page.eval_on_selector_all(".wide:not(.drawing)", narrow) == 0
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_table_is_one_to_who_listens_though_it_is_shown_as_lists(
+    opened: Open, scripts: bool
+) -> None:
+    """On a phone its rows, headings and cells keep their roles, also where no script runs."""
+    page, _ = opened("zh", width=390, scripts=scripts)
+    cdp = page.context.new_cdp_session(page)
+    root = cdp.send("DOM.getDocument")["root"]["nodeId"]
+    for table in ("#matrix table.tools", "#controls table"):
+        node = cdp.send("DOM.querySelector", {"nodeId": root, "selector": table})["nodeId"]
+        assert page.locator(table).first.evaluate("(t) => getComputedStyle(t).display") == "block"
+        for role, parts in ROLES.items():
+            asked = {"nodeId": node, "role": role}
+            told = cdp.send("Accessibility.queryAXTree", asked)["nodes"]
+            there = page.locator(table).first.locator(parts)
+            assert len([one for one in told if not one["ignored"]]) == there.count() > 0, role
+            if scripts:  # said, too, for a browser that forgets what a list is made of
+                assert {there.nth(0).get_attribute("role")} == {role}
+
+
+def test_a_table_filters_and_sorts_on_a_phone(opened: Open) -> None:
+    """Its headings are there to be pressed, above the lists."""
+    page, _ = opened("zh", width=390)
+    rows = page.locator("#matrix table.tools tbody tr:visible")
+    every = rows.count()
+    page.locator("#matrix .filter input").fill("kill operation_key")
+    assert 0 < rows.count() < every
+    page.locator("#matrix .filter input").fill("")
+    button = page.locator("#matrix table.tools thead th").nth(1).get_by_role("button")
+    for down in (False, True):
+        button.click()
+        column = page.locator("#matrix table.tools tbody tr td:nth-child(2)").all_inner_texts()
+        assert column == sorted(column, reverse=down)
+    assert len(set(column)) > 1
 
 
 @pytest.mark.parametrize("lang", LANGS)
@@ -82,6 +156,8 @@ def test_a_page_needs_nothing_but_its_file(opened: Open, lang: str, width: int) 
     assert [url for url in seen.requests if not url.startswith("data:")] == [page.url]
     assert seen.complaints == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if width < 640:
+        every_row_is_a_list(page)
 
 
 @pytest.mark.parametrize("anchor", ["recheck", "claim-E-A0.P3", "decide-valid-present-none"])
@@ -103,9 +179,9 @@ def test_the_language_switch_keeps_the_place_of_who_only_scrolled(opened: Open) 
 
 
 @pytest.mark.parametrize("lang", LANGS)
-def test_every_claim_is_said_and_links_to_its_captures(opened: Open, lang: str) -> None:
-    """Each link of each claim leads to the capture that the claim rests on, and opens it."""
-    page, _ = opened(lang)
+def test_every_claim_is_said_and_links_to_its_captures(still: Still, lang: str) -> None:
+    """Each claim links to the captures that it rests on, in order; of very many, to the first."""
+    page, _ = still(lang)
     rows = {row["id"]: row for row in page.eval_on_selector_all("#claims tbody tr", CLAIMS)}
     for one in held(ROOT / "evidence").claims:
         claim, value = one.outcome.claim, one.outcome.value
@@ -113,21 +189,26 @@ def test_every_claim_is_said_and_links_to_its_captures(opened: Open, lang: str) 
         assert said(claim, lang, value) in row["said"]
         assert row["value"] == written(value)
         assert row["cells"]
-        assert row["cells"] == [reference.cell for reference in one.captures][: len(row["cells"])]
+        assert row["cells"] == [reference.cell for reference in shown(one)]
+
+
+def test_a_link_to_a_capture_opens_it(opened: Open) -> None:
+    """Though it is folded away."""
+    page, _ = opened("en")
     page.evaluate("location.hash = document.querySelector('#claims a[href^=\"#capture-\"]').hash")
     page.locator("details:target[open]").wait_for()
 
 
 @pytest.mark.parametrize("lang", LANGS)
-def test_every_link_in_the_page_leads_somewhere(opened: Open, lang: str) -> None:
+def test_every_link_in_the_page_leads_somewhere(still: Still, lang: str) -> None:
     """No anchor is missing, and both pages have the same ones."""
-    page, _ = opened(lang)
+    page, _ = still(lang)
     anchors = "(all) => all.map((one) => one.id)"
     there = page.eval_on_selector_all("[id]", anchors)
     assert len(there) == len(set(there))
     links = page.eval_on_selector_all("a[href^='#']", "(all) => all.map((one) => one.hash)")
     assert {unquote(link[1:]) for link in links} <= set(there)
-    other, _ = opened(LANGS[1 - LANGS.index(lang)])
+    other, _ = still(LANGS[1 - LANGS.index(lang)])
     assert other.eval_on_selector_all("main [id]", anchors) == page.eval_on_selector_all(
         "main [id]", anchors
     )
@@ -184,13 +265,13 @@ def test_a_choice_is_restored_from_the_address_that_was_sent(opened: Open) -> No
 
 
 @pytest.mark.parametrize("lang", LANGS)
-def test_no_chinese_letter_becomes_a_box(opened: Open, lang: str) -> None:
+def test_no_chinese_letter_becomes_a_box(still: Still, lang: str) -> None:
     """The page brings a font that has them all, and the browser draws them with it."""
     source = (GUIDE / PAGES[lang]).read_text(encoding="utf-8")
     embedded = re.search(r"data:font/woff2;base64,([^)]+)\)", source)
     assert embedded
     covered = TTFont(io.BytesIO(base64.b64decode(embedded[1]))).getBestCmap()
-    page, _ = opened(lang)
+    page, _ = still(lang)
     used = CHINESE.findall(page.evaluate("document.body.textContent"))
     assert used
     assert {letter for letter in used if ord(letter) not in covered} == set()
@@ -251,25 +332,37 @@ def test_the_keyboard_comes_first_to_a_way_past_the_head(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("lang", LANGS)
-def test_headings_come_in_order(opened: Open, lang: str) -> None:
+def test_headings_come_in_order(still: Still, lang: str) -> None:
     """One first heading, and none is more than one level below the one before it."""
-    page, _ = opened(lang)
+    page, _ = still(lang)
     found = page.eval_on_selector_all("h1, h2, h3, h4", "(all) => all.map((h) => +h.tagName[1])")
     assert found[0] == 1
     assert found.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(found))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("lang", LANGS)
-def test_axe_finds_nothing_serious(opened: Open, lang: str, scheme: str) -> None:
-    """With what is folded away open, one of each kind, in both colour schemes; contrast is AA."""
-    page, _ = opened(lang, "#decide-valid-present-none", scheme=scheme)
+# What is not colour is the same in both schemes, and the colours are the same in both languages.
+ALL_RULES = "resultTypes: ['violations']"
+COLOURS = "runOnly: ['color-contrast']"
+NO_COLOURS = f"{ALL_RULES}, rules: {{ 'color-contrast': {{ enabled: false }} }}"
+
+
+@pytest.mark.parametrize(
+    ("lang", "scheme", "width", "only"),
+    [
+        ("en", "light", 1280, ALL_RULES),
+        ("zh", "light", 390, NO_COLOURS),
+        ("en", "dark", 1280, COLOURS),
+    ],
+)
+def test_axe_finds_nothing_serious(
+    opened: Open, lang: str, scheme: str, width: int, only: str
+) -> None:
+    """With what is folded away open, one of each kind; contrast is AA, tables are also lists."""
+    page, _ = opened(lang, "#decide-valid-present-none", scheme=scheme, width=width)
     folded = "#chain details, #decisions, h3 + details"
     page.eval_on_selector_all(folded, "(all) => all.forEach((one) => { one.open = true; })")
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    # What is not colour is the same in both schemes.
-    only = "runOnly: ['color-contrast']" if scheme == "dark" else "resultTypes: ['violations']"
     found: dict[str, Any] = page.evaluate(f"axe.run({{ {only} }})")
     assert found["testEngine"]["name"] == "axe-core"
     serious = [

@@ -15,6 +15,7 @@ from rcr_probes.evidence.admissibility import (
     EFFECTS,
     Envelope,
     Reading,
+    Rejected,
     Timeline,
     digest,
     naive,
@@ -208,6 +209,19 @@ def test_the_digest_is_that_of_compact_json_as_javascript_writes_it() -> None:
         r'"body":{"b":"a\"\\/\n\u0001' + "\x7f" + r'","a":[1,0,true,null,"😀\ud800"]}}'
     )
     assert digest(odd) == hashlib.sha256(written.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("number", [1.0, -0.0, 1e21, 1.5, 1e-7])
+def test_an_envelope_with_a_float_is_not_admissible_whatever_is_registered(number: float) -> None:
+    """JavaScript writes 1.0 as 1: whose digest is registered, nobody can tell."""
+    body = {"effects": [{"effect_id": "E1", "of": [{"deep": number}]}]}
+    odd = envelope("odd", 0, EFFECTS, body)
+    reading = read(registered(odd), 0)
+    assert reading.accepted == ()
+    assert reading.rejected == (Rejected("odd", "integrity_or_unregistered"),)
+    assert reading.effect_observed == "unknown"
+    whole = envelope("odd", 0, EFFECTS, {"effects": [{"effect_id": "E1", "of": [{"deep": 1}]}]})
+    assert read(registered(whole), 0).accepted == ("odd",)
 
 
 # What changes nothing

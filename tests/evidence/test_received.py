@@ -256,7 +256,7 @@ WAYS: dict[str, tuple[str, str, Change, str]] = {
     ),
     "a start that it cannot have": (ONE, AFTER, put("start", "fork"), "is spawned"),
     "a runtime that is none": (
-        ONE, LOST, put("cell.runtime", "mine:Runtime"), "its fault is 'response_lost'"
+        ONE, LOST, put("cell.runtime", "mine:Runtime"), "which none is"
     ),
 }  # fmt: skip
 

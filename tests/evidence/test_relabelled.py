@@ -74,7 +74,7 @@ def a_child_was_killed(data: Any) -> None:
 
 WAYS: dict[str, tuple[str, Change, str]] = {
     "a lost response without a receiver": (
-        RAISED, told_as("response_lost"), "'response_lost', which the runtime"
+        RAISED, told_as("response_lost"), "of a receiver, which 'none' does not have"
     ),
     "a host that it does not have": (
         KILLED, told_as("kill_host"), "'kill_host', which the runtime"

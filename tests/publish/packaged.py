@@ -22,9 +22,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from rcr_probes.cli import main
-from rcr_probes.evidence import claims
+from rcr_probes.evidence import claims, form
 from rcr_probes.evidence.rows import Row, row
 from rcr_probes.publish import layout
+from rcr_probes.publish.crate import described
+from rcr_probes.report.texts import text
 from tests.evidence import made
 
 
@@ -95,7 +97,8 @@ def guide(rows: dict[str, list[Row]], lang: str) -> str:
     ]
     table = [
         f'<tr id="claim-{o.claim.id}"><th scope="row"><strong><bdi>{o.claim.id}</bdi></strong>'
-        f' <bdi>{said[o.claim.id]}</bdi></th><td class="n"><bdi>{o.value}</bdi></td>'
+        f" <bdi>{said[o.claim.id]}</bdi> {_rests(o)}\n{_notes(o.claim, lang)}</th>"
+        f'<td class="n"><bdi>{o.value}</bdi></td>'
         f'<td class="n"><bdi>{o.claim.expect}</bdi></td><td>yes</td></tr>'
         for o in outcomes
     ]
@@ -111,6 +114,18 @@ def guide(rows: dict[str, list[Row]], lang: str) -> str:
             "</tbody></table></body></html>",
         ]
     )
+
+
+def _rests(outcome: claims.Outcome) -> str:
+    name = outcome.claim.evidence
+    links = [f'<a href="#capture-{name}-{one}">{one + 1}</a>' for one in outcome.numbers]
+    return f'<span class="refs"><bdi>{name}</bdi> {", ".join(links)}</span>'
+
+
+def _notes(claim: claims.Claim, lang: str) -> str:
+    said = text("claim.not_shown", lang, said=claim.not_shown(lang))
+    source = text("claim.source", lang, source=claim.source)
+    return f'<p class="note">{said}</p>\n<p class="note">{source}</p>'
 
 
 @dataclass(frozen=True)
@@ -141,12 +156,18 @@ def replace(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8", newline="")
 
 
-def reseal(folder: Path) -> None:
-    """Make every digest of a package fit what it holds now, as a careful forger would."""
+def reseal(folder: Path, *, provenance: bool = True, crate: bool = True) -> None:
+    """Make every digest of a package fit what it holds now, as a careful forger would.
+
+    Provenance and the metadata are made to fit, too, where nothing else is wanted.
+    """
     for evidence in (folder / layout.EVIDENCE).iterdir():
-        if evidence.is_dir():
+        if form.holds_evidence(evidence):
             made.reseal(evidence)
-    _provenance(folder)
+    if provenance:
+        _provenance(folder)
+    if crate:
+        _crate(folder)
     for name, write in ((layout.MANIFEST, layout.manifest), (layout.SUMS, layout.sums)):
         (folder / name).write_bytes(write(digests(folder)))
 
@@ -154,12 +175,22 @@ def reseal(folder: Path) -> None:
 def _provenance(folder: Path) -> None:
     path = folder / layout.PROVENANCE
     said = json.loads(path.read_text(encoding="utf-8"))
-    for name, described in said["evidence"].items():
+    for name, told in said["evidence"].items():
         for key, file in (("captures_sha256", "captures.jsonl"), ("plan_sha256", "plan.json")):
             data = (folder / layout.EVIDENCE / name / file).read_bytes()
-            described[key] = hashlib.sha256(data).hexdigest()
+            told[key] = hashlib.sha256(data).hexdigest()
     text = json.dumps(said, indent=2, ensure_ascii=False) + "\n"
     path.write_text(text, encoding="utf-8", newline="")
+
+
+def _crate(folder: Path) -> None:
+    """What a forger does who knows how the metadata follow from the rest."""
+    names = form.folders(folder / layout.EVIDENCE)
+    sizes = {path: (folder / path).stat().st_size for path in digests(folder)}
+    sizes.pop(layout.CRATE, None)
+    day = json.loads((folder / layout.PROVENANCE).read_bytes())["date"]
+    made = described(sizes, [path.name for path in names], str(day))
+    (folder / layout.CRATE).write_bytes(made)
 
 
 def digests(folder: Path) -> dict[str, str]:

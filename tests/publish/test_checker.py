@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 import rcr_probes
+from rcr_probes.errors import RcrError
 from rcr_probes.evidence.check import _LOOKS as LOOKS
 from rcr_probes.evidence.check import check
 from rcr_probes.publish import checker, layout
 from rcr_probes.publish.build import publish
-from rcr_probes.publish.said import found
 from rcr_probes.publish.verify import verify
 from rcr_probes.report.texts import LANGS, table, text
 from tests.evidence import made
@@ -26,7 +26,9 @@ from tests.publish import packaged
 from tests.test_layers import STANDARD_ALONE
 
 ROOT = Path(rcr_probes.__file__).parents[1]
-SPOKEN = ("rcr_probes.evidence.check", "rcr_probes.publish.verify")
+SPOKEN = tuple(
+    f"rcr_probes.{name}" for name in ("evidence.check", "publish.listed", "publish.verify")
+)
 
 
 def test_what_is_embedded_is_the_source_byte_for_byte(published: Path) -> None:
@@ -52,6 +54,16 @@ def test_what_it_embeds_is_known_to_need_the_standard_library_alone() -> None:
     """tests/test_layers.py holds each of these modules to it."""
     known = {f"rcr_probes.{name.replace('/', '.')}" for name in STANDARD_ALONE}
     assert {name for name, source in checker.embedded().items() if source} <= known
+
+
+@pytest.mark.parametrize("held", ["x = '''y'''", "x = 1\\"])
+def test_a_module_that_cannot_be_embedded_as_it_is_is_refused(
+    monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    """Also where Python runs without its assertions."""
+    monkeypatch.setattr(checker, "embedded", lambda: {"odd": held})
+    with pytest.raises(RcrError, match="odd cannot stand in check"):
+        checker.program()
 
 
 def test_it_carries_its_licence() -> None:
@@ -140,8 +152,8 @@ def test_a_finding_in_english_is_the_sentence_of_the_code(tmp_path: Path) -> Non
     findings = check(folder).findings
     assert len({finding.kind for finding in findings}) > 5
     for finding in findings:
-        assert found(finding, partial(text, lang="en")) == str(finding)
-        chinese = found(finding, partial(text, lang="zh"))
+        assert finding.said(partial(text, lang="en")) == str(finding)
+        chinese = finding.said(partial(text, lang="zh"))
         assert re.search("[\u4e00-\u9fff]", chinese), finding
 
 
@@ -167,7 +179,7 @@ def test_evidence_of_a_probe_is_checked_alike(
     """A worker of somebody's own, probed for real: the same verdicts follow everywhere."""
     worker = ROOT / "examples" / "unmodified-worker"
     words = [sys.executable, "-m", "rcr_probes.cli", "probe", "--into", str(tmp_path / "probe")]
-    words += ["--timeout", "6", "--setup", f"{sys.executable} runner.py {{folder}}/jobs.db", "--"]
+    words += ["--timeout", "3", "--setup", f"{sys.executable} runner.py {{folder}}/jobs.db", "--"]
     words += [sys.executable, "stable_key.py", "{folder}/jobs.db", "{receiver}"]
     subprocess.run(
         words,

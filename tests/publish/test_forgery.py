@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rcr_probes.evidence.check import plain
 from rcr_probes.publish import layout
+from rcr_probes.publish.verify import verify
 from tests.evidence import made
 from tests.publish import packaged
 from tests.publish.packaged import replace
@@ -125,7 +128,129 @@ CAREFUL: dict[str, tuple[Change, str]] = {
     "a file's name": (_renamed, "tables/Control.csv"),
     "a file more": (lambda f: (f / "notes.txt").touch(), "notes.txt"),
     "a figure, though it was signed": (CARELESS["a figure"][0], "manifest.dsse.json"),
+    "what a claim does not show, in the claims alone": (
+        lambda f: replace(f / "evidence/claims.toml", "Anything else.", "Nothing."),
+        "guide/index.html",
+    ),
+    "the same in Chinese": (
+        lambda f: replace(f / "evidence/claims.toml", "其他。", "没有。"),
+        "guide/zh.html",
+    ),
+    "where a claim was said first": (
+        lambda f: replace(f / "evidence/claims.toml", "made by hand", "published"),
+        "guide/index.html",
+    ),
+    "a query that rests on other captures": (
+        lambda f: replace(
+            f / "evidence/claims.toml",
+            'evidence = "control"\nwhere = {}',
+            'evidence = "small"\nwhere = { point = "none" }',
+        ),
+        "guide/index.html",
+    ),
 }
+# What is no part of a package, or is missing in one.
+STRAY = [
+    "figures/evil.png",
+    "figures/small.causal_chain.en.png",
+    "figures/small.evil.en.svg",
+    "figures/small.causal_chain.de.svg",
+    "figures/other.causal_chain.en.svg",
+    "figures/control.causal_chain.en.svg",
+    "figures/small.matrix.zh.svg",
+    "figures/small.causal_chain.en.svg.svg",
+    "figures/smallXcausal_chain.en.svg",
+    "evidence/small/evil",
+    "tables/evil.csv",
+]
+EMPTY = ["empty", "evidence/more", "figures/a", "con", "e\x1b[2J", "guide/NUL.txt", "a/b/c"]
+
+
+@pytest.mark.parametrize("name", STRAY)
+def test_a_stray_file_is_found(package: Path, name: str) -> None:
+    """A figure, too: its name says of what it is, and the captures say whether they bear it."""
+    (package / name).write_bytes(b"<svg/>")
+    packaged.reseal(package)
+    assert name in {finding.place for finding in verify(package).findings}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_folder_is_found(package: Path, name: str) -> None:
+    """No list names it, and a name can say anything."""
+    (package / name).mkdir(parents=True)
+    findings = verify(package).findings
+    assert plain(name) in {finding.place for finding in findings}
+    assert {finding.kind for finding in findings} <= {"empty_folder", "odd_name"}
+
+
+def test_a_figure_that_is_missing_is_found(package: Path) -> None:
+    """Though no list misses it."""
+    (package / FIGURE).unlink()
+    packaged.reseal(package)
+    assert FIGURE in {finding.place for finding in verify(package).findings}
+
+
+# What provenance says, changed to what publishing never writes.
+PROVENANCE: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a day that never was": lambda said: said.update(date="2026-02-30"),
+    "a month that never was": lambda said: said.update(date="2026-13-01"),
+    "a day in other digits": lambda said: said.update(date="٢٠٢٦-٠١-٠٢"),
+    "a schema that is true": lambda said: said.update(schema=True),
+    "a schema with a point": lambda said: said.update(schema=1.0),
+    "captures with a point": lambda said: said["evidence"]["small"].update(captures=3.0),
+    "captures that are true": lambda said: said["evidence"]["control"].update(captures=True),
+    "a path in a version": lambda said: said["made_with"].update(matplotlib="3 /home/somebody"),
+    "a version that is no text": lambda said: said["made_with"].update(matplotlib=3),
+    "a path in a package's name": lambda said: said["made_with"].update({"/home/x": "1"}),
+    "versions that are a list": lambda said: said.update(made_with=["matplotlib"]),
+    "a commit that is a number": lambda said: said["source"].update(commit=int("1" * 40)),
+    "a commit that is short": lambda said: said["source"].update(commit="0123"),
+    "modified in words": lambda said: said["source"].update(modified="no"),
+    "a key more": lambda said: said.update(more=1),
+    "evidence more": lambda said: said["evidence"].update(more={}),
+    "another environment": lambda said: said["evidence"]["small"]["environment"].update(python="9"),
+}
+
+
+@pytest.mark.parametrize("what", PROVENANCE)
+def test_provenance_that_publishing_never_writes_is_found(package: Path, what: str) -> None:
+    """By its kinds and its values, with every digest made anew."""
+    packaged.edit(package / layout.PROVENANCE, PROVENANCE[what])
+    packaged.reseal(package, provenance=False)
+    findings = verify(package).findings
+    assert {finding.place for finding in findings} >= {layout.PROVENANCE}, findings
+
+
+# What the metadata say, changed in any of their parts.
+METADATA: dict[str, Callable[[Any], object]] = {
+    "a file more": lambda said: said["@graph"].append({"@id": "more", "@type": "File"}),
+    "a file less": lambda said: said["@graph"].pop(),
+    "a part less": lambda said: said["@graph"][0]["hasPart"].pop(),
+    "another licence": lambda said: said["@graph"][0]["license"].update({"@id": "http://x"}),
+    "another day": lambda said: said["@graph"][0].update(datePublished="2020-01-01"),
+    "another name": lambda said: said["@graph"][0].update(name="Evidence of somebody else"),
+    "another author": lambda said: said["@graph"][4].update(name="Somebody"),
+    "another size": lambda said: said["@graph"][5].update(contentSize="1"),
+    "another context": lambda said: said.update({"@context": "http://x"}),
+    "a key more": lambda said: said.update(more=1),
+    "nothing": lambda said: said.clear(),
+}
+
+
+@pytest.mark.parametrize("what", METADATA)
+def test_metadata_that_do_not_follow_are_found(package: Path, what: str) -> None:
+    """Files, sizes, names, licence, author and day: all of it is derived again."""
+    packaged.edit(package / layout.CRATE, METADATA[what])
+    packaged.reseal(package, crate=False)
+    assert {f.place for f in verify(package).findings} == {layout.CRATE, layout.SIGNATURE}
+
+
+def test_metadata_that_cannot_be_read_are_found(package: Path) -> None:
+    """Whatever bytes they are."""
+    for data in (b"", b"{}", b"\xff", b"[" * 10_000):
+        (package / layout.CRATE).write_bytes(data)
+        packaged.reseal(package, crate=False)
+        assert layout.CRATE in {f.place for f in verify(package).findings}
 
 
 @pytest.mark.parametrize("what", CAREFUL)
@@ -148,6 +273,18 @@ CONSISTENT: dict[str, Change] = {
     "a figure": CARELESS["a figure"][0],
     "a number in the guide that no claim makes": CARELESS["a number in the guide"][0],
     "the source's commit": lambda f: replace(f / layout.PROVENANCE, "0123456789", "1123456789"),
+    "the day": lambda f: replace(f / layout.PROVENANCE, "2026-01-02", "2026-01-03"),
+    "a query that the same captures answer alike": lambda f: replace(
+        f / "evidence/claims.toml",
+        'point = "completion_audit", policy = "resume"',
+        'policy = "resume"',
+    ),
+    "what is taken, where it has the same value": lambda f: replace(
+        f / "evidence/claims.toml", '"effects_after_recovery"', '"calls_after_recovery"'
+    ),
+    "a table that a page shows": lambda f: replace(
+        f / "evidence/claims.toml", 'page = "README.md"', 'page = "OTHER.md"'
+    ),
 }
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from rcr_probes.errors import EvidenceError, RcrError
 from rcr_probes.evidence.strict import Unreadable
 from rcr_probes.publish import layout, signature, statement
 from rcr_probes.publish.build import publish
+from rcr_probes.publish.verify import verify
 from tests.publish import packaged
 
 
@@ -102,6 +104,23 @@ def test_an_envelope_that_was_changed_is_refused(
     path.write_text(json.dumps(found))
     with pytest.raises(EvidenceError):
         signature.verified(package, keys.public)
+
+
+def test_very_many_signatures_are_refused_in_no_time(package: Path, keys: packaged.Keys) -> None:
+    """Before any is verified: by their number, and the whole by its size."""
+    path = package / layout.SIGNATURE
+    found = json.loads(path.read_text())
+    false = {"keyid": "", "sig": base64.b64encode(b"\0" * 64).decode()}
+    for many in (statement.SIGNATURES, 200_000):
+        path.write_text(json.dumps({**found, "signatures": [false] * many + found["signatures"]}))
+        begun = time.process_time()
+        with pytest.raises(EvidenceError, match="more than"):
+            signature.verified(package, keys.public)
+        assert {finding.place for finding in verify(package).findings} >= {layout.SIGNATURE}
+        assert time.process_time() - begun < 3
+    others = [false] * (statement.SIGNATURES - 1)
+    path.write_text(json.dumps({**found, "signatures": others + found["signatures"]}))
+    assert signature.verified(package, keys.public)
 
 
 def test_a_manifest_that_was_changed_after_signing_is_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import rfc8785
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rcr_probes.reference.digest import request_digest
+from rcr_probes.reference.digest import meaning_digest, real_target, request_digest, stored
+from rcr_probes.request import effective_target
 
 REQUEST = {"executor": "local-marker", "action": "append", "target": "marker-0"}
 
@@ -80,8 +82,54 @@ def test_any_other_change_matters(request_: dict[str, Any], data: st.DataObject)
         assert request_digest(left) != request_digest(request_)
 
 
+MEANT = ("executor", "action", "target", "relative", "session_id")
+
+
+@relaxed
+@given(requests, values)
+def test_what_the_action_does_not_depend_on_is_no_meaning(
+    request_: dict[str, Any], value: object
+) -> None:
+    """A credential, or any other field, may be minted anew."""
+    asked = {**REQUEST, **{k: v for k, v in request_.items() if k not in MEANT}}
+    assert meaning_digest({**asked, "credential": value}) == meaning_digest(REQUEST)
+    assert meaning_digest(reversed_keys(asked)) == meaning_digest(REQUEST)
+
+
+@pytest.mark.parametrize("name", ["executor", "action", "target"])
+def test_what_the_action_depends_on_is_its_meaning(name: str) -> None:
+    """Another one is another request, and so is one that is left out."""
+    left = {other: REQUEST[other] for other in REQUEST if other != name}
+    found = {meaning_digest(one) for one in (REQUEST, left, {**REQUEST, name: "another"})}
+    assert len(found) == 3
+
+
+def test_a_session_has_a_meaning_where_the_target_depends_on_it() -> None:
+    """And nowhere else; the real target is the one on which the executor acts."""
+    sessions: list[dict[str, Any]]
+    sessions = [{**REQUEST, "session_id": one} for one in ("session-1", "session-2")]
+    relative: list[dict[str, Any]] = [{**asked, "relative": True} for asked in sessions]
+    assert len({meaning_digest(one) for one in sessions}) == 1
+    assert len({meaning_digest(one) for one in (*sessions, *relative)}) == 3
+    for asked in (*sessions, *relative):
+        plain = {**REQUEST, "target": effective_target(asked)}
+        assert meaning_digest(asked) == meaning_digest(plain)
+
+
+def test_what_is_stored_keeps_the_session_where_it_has_a_meaning() -> None:
+    """Else a record could not say what was approved."""
+    asked = {**REQUEST, "session_id": "session-1"}
+    assert stored(asked) == REQUEST
+    relative = {**asked, "relative": True}
+    assert stored(relative) == relative
+    assert real_target(stored(relative)) == effective_target(relative)
+
+
+@pytest.mark.parametrize("digest", [request_digest, meaning_digest])
 @pytest.mark.parametrize("value", [float("nan"), 2**53, b"bytes", {1: "one"}, "\ud800"])
-def test_what_is_not_json_has_no_digest(value: object) -> None:
+def test_what_is_not_json_has_no_digest(
+    digest: Callable[[Mapping[str, Any]], str], value: object
+) -> None:
     """A value that canonical JSON cannot hold is refused, not guessed at."""
     with pytest.raises(rfc8785.CanonicalizationError):
-        request_digest({**REQUEST, "value": value})
+        digest({**REQUEST, "value": value})

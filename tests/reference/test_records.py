@@ -35,6 +35,8 @@ RECORD = Record(
     review_by=2.5,
     decided_by="admin-1",
     reason="because",
+    held=None,
+    ruling=None,
 )
 
 

@@ -29,8 +29,11 @@ NAMES = (
     "03_p3_causal_chain",
     "04_real_runtimes",
     "05_reviewing_published_evidence",
+    "06_retry_eligibility",
+    "07_audit_failure_policies",
+    "08_every_syscall",
 )
-LOCATIONS, CHAIN, REVIEW = NAMES[1], NAMES[3], NAMES[-1]
+LOCATIONS, CHAIN, REVIEW = NAMES[1], NAMES[3], NAMES[5]
 # Where machines keep their files, and what else belongs to one machine or one run.
 OF_A_MACHINE = re.compile(r"/(tmp|root|home|work|dev|Users|usr|opt|var|private)\b|0x[0-9a-f]{6,}")
 DOT = (  # a PNG of one pixel

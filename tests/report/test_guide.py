@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from rcr_probes.eligibility import decide, may_call
 from rcr_probes.errors import EvidenceError, NotEvidence
-from rcr_probes.evidence.claims import FILE
+from rcr_probes.evidence.claims import FILE, PAGES
 from rcr_probes.evidence.store import CAPTURES
-from rcr_probes.model import EFFECT_FACTS, IDENTITIES
+from rcr_probes.model import EFFECT_FACTS, IDENTITIES, Facts
 from rcr_probes.report.explain import printable
 from rcr_probes.report.guide import material
-from rcr_probes.report.guide.build import PAGES, build
+from rcr_probes.report.guide.build import build
 from rcr_probes.report.guide.chooser import DECLARED, Choice, choices
-from rcr_probes.report.guide.markup import captured, prose
+from rcr_probes.report.guide.markup import captured, prose, whole_table
 from rcr_probes.report.guide.sections import SECTIONS
-from rcr_probes.report.texts import LANGS, table
+from rcr_probes.report.texts import LANGS, table, text
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence"
@@ -54,7 +54,12 @@ def test_a_page_names_no_other_host(name: str) -> None:
     links = re.findall(r'(?:src|href|action)="([^"]*)"', page)
     assert {link for link in links if not link.startswith(("#", "data:"))} == set(PAGES.values())
     assert "@import" not in page
-    assert {where[:5] for where in re.findall(r"url\(([^)]*)", page)} <= {"data:", "#chai", "#runt"}
+    assert {where[:5] for where in re.findall(r"url\(([^)]*)", page)} <= {
+        "data:",
+        "#chai",
+        "#runt",
+        "#wort",
+    }
 
 
 @pytest.mark.parametrize("key", [key for key in table() if key.startswith("guide.")])
@@ -98,6 +103,62 @@ def test_what_ignoring_a_decision_costs_is_told_by_a_capture_that_did(
             assert (last.calls or 0) > (first.calls or 0)
 
 
+def test_what_an_unknown_effect_costs_is_told_of_either_world(chosen: list[Choice]) -> None:
+    """Not of a capture whose effect was unknown for a reason of its own, while there is a world."""
+    unknown = [one for one in chosen if one.facts.effect == "unknown"]
+    assert all(cost.supposed for one in unknown for cost in one.costs)
+    assert all(one.costs for one in unknown)
+    whole = [one for one in unknown if one.facts.identity == "valid"]
+    assert {tuple(cost.supposed for cost in one.costs) for one in whole} == {("present", "absent")}
+
+
+def test_an_unknown_effect_alone_speaks_where_no_world_does() -> None:
+    """What was captured is not passed over."""
+    every = list(material.read(EVIDENCE, "en").references())
+    alone = [
+        (reference, capture)
+        for reference, capture in every
+        if capture.judgement.facts and capture.judgement.facts.effect == "unknown"
+    ]
+    assert alone
+    told = [one.costs for one in choices(alone) if one.facts == Facts("valid", "unknown", ())]
+    assert [[cost.supposed for cost in costs] for costs in told] == [[None]]
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_captures_and_cells_stand_beside_a_claim_that_has_repeats(lang: str) -> None:
+    """Both numbers, counted from the captures; where they are the same, no second one."""
+    found = material.read(EVIDENCE, lang)
+    page = SECTIONS["claims"](found)
+    assert page is not None
+    several = 0
+    for one in found.claims.claims:
+        row = page[page.index(f'<tr id="claim-{one.outcome.claim.id}"') :].split("</tr>")[0]
+        said = re.sub(r"<[^>]*>", "", row)
+        cells = {re.sub(r"/repeat=\d+", "", reference.cell) for reference in one.captures}
+        count = {"count": len(one.captures), "cells": len(cells)}
+        both = text("guide.claims.label.repeated", lang, **count)
+        assert (both in said) == (len(cells) != len(one.captures)), one.outcome.claim.id
+        several += both in said
+    assert several > 1
+
+
+@given(st.lists(st.text(max_size=20), min_size=4, max_size=6))
+@example(["'", '"', "\\", "</style><script>"])
+@example(["a", "b", "1", "\n"])
+def test_no_heading_ends_the_style_that_carries_it(names: list[str]) -> None:
+    """A column may be named by a captured word; read as CSS, its label is what a terminal shows."""
+    made = str(whole_table(names, [], "caption"))
+    found = re.match(r'<div[^>]*>\n<table class="stack" style="([^"<>]*)">', made)
+    assert found
+    labels = re.findall(
+        r"--c(\d+):'((?:[^'\\]|\\[0-9a-f]{1,6} )*)'(?:;|$)", html.unescape(found[1])
+    )
+    read = [re.sub(r"\\([0-9a-f]+) ", lambda m: chr(int(m[1], 16)), label) for _, label in labels]
+    assert read == [printable(name) for name in names]
+    assert [int(place) for place, _ in labels] == list(range(1, len(names) + 1))
+
+
 @given(st.text(max_size=200))
 @example("<script>1</script>")
 @example("\u202e\u2066\x00\u2028")
@@ -119,8 +180,8 @@ def test_what_is_filled_into_a_text_is_neither_markdown_nor_markup(said: str) ->
 def test_a_claim_that_does_not_hold_says_so(tmp_path: Path) -> None:
     """The page shows what was measured, what was expected, and why that is not the same."""
     folder = article_alone(tmp_path)
-    text = (folder / FILE).read_text(encoding="utf-8")
-    (folder / FILE).write_text(text.replace("expect = 2", "expect = 7"), encoding="utf-8")
+    source = (folder / FILE).read_text(encoding="utf-8")
+    (folder / FILE).write_text(source.replace("expect = 2", "expect = 7"), encoding="utf-8")
     page = SECTIONS["claims"](material.read(folder, "en"))
     assert page is not None
     row = page[page.index('<tr id="claim-E-A1.none"') :].split("</tr>")[0]
@@ -135,7 +196,7 @@ def test_a_section_without_its_evidence_is_left_out(tmp_path: Path, lang: str) -
     """What is there is told, and nothing fails for what is not."""
     found = material.read(article_alone(tmp_path), lang)
     there = {name for name, make in SECTIONS.items() if make(found) is not None}
-    assert there == set(SECTIONS) - {"matrix", "runtimes"}
+    assert there == set(SECTIONS) - {"matrix", "worth", "runtimes", "policies"}
 
 
 def test_a_folder_that_is_no_evidence_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from rcr_probes.errors import PlanError, RcrError, UnknownName
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.report import notebook, reviewed, tables
 from rcr_probes.report.parameters import PARAMETERS, checked, defaults
+from rcr_probes.report.texts import text
 
 
 def test_all_cells_of_two_plans_are_chosen_once() -> None:
@@ -157,6 +158,37 @@ def test_the_facts_of_the_prose_are_counted(article: Evidence, locations: Eviden
     assert notebook.facts(article)["faults"] == len(article.plan.cells) - 1
 
 
+def test_the_codes_of_p3_are_told_in_words(article: Evidence) -> None:
+    """Chinese has each term with its code; every reason is a sentence in both languages."""
+    english, chinese = (notebook.facts(article, lang) for lang in ("en", "zh"))
+    assert english["p3_eligibility"] == "reconcile"
+    assert chinese["p3_eligibility"] == "对账（reconcile）"
+    assert chinese["p3_call_harm"] == "重复（duplicate）"
+    assert chinese["p3_verdict"] == "重复效果（duplicate_effect）"
+    verdict = article.capture("/".join(tables.P3)).judgement.verdict
+    assert verdict is not None
+    assert verdict.reasons
+    for said, lang in ((english, "en"), (chinese, "zh")):
+        told = str(said["p3_reasons"])
+        assert all(f"{text(f'reason.{code}', lang)}  [{code}]" in told for code in verdict.reasons)
+    assert english["p3_effects_after_recovery"] == chinese["p3_effects_after_recovery"] == 2
+
+
+def test_who_recovered_is_counted_over_cells(locations: Evidence) -> None:
+    """Each cell is under one policy; what is blocked under never nobody tried."""
+    facts = notebook.facts(locations)
+    for verdict in ("blocked", "duplicate_effect", "protected"):
+        of = [facts[f"{who}_{verdict}"] for who in ("again", "never", "own")]
+        having = [
+            c.cell.policy
+            for c in locations.captures()
+            if c.judgement.verdict and c.judgement.verdict.verdict == verdict
+        ]
+        assert of == [having.count("again"), having.count("never"), having.count("resume")]
+        assert facts[f"all_{verdict}"] == len(having)
+    assert facts["never_blocked"]
+
+
 @pytest.fixture
 def displayed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """What the cells would show."""
@@ -221,3 +253,14 @@ def test_a_figure_is_told_to_those_who_cannot_see_it(
     notebook.draw(article, "en")
     assert displayed[0]["text/plain"].endswith("calls: 2, effects: 2.")
     assert displayed[0]["image/png"]
+
+
+def test_a_generated_plan_is_read_as_committed_or_measured_now(tmp_path: Path) -> None:
+    """The same function for both; its parameter takes nothing else."""
+    plan = tmp_path / "mine.toml"
+    plan.write_text('[[cells]]\npoint = "after_action"\nfault = "kill"\npolicy = "never"\n')
+    evidence = notebook.evidence_of(str(plan), "now")
+    assert [capture.judgement.fired for capture in evidence.captures()] == [True]
+    assert not evidence.folder.exists()
+    with pytest.raises(UnknownName):
+        notebook.evidence_of(str(plan), "later")

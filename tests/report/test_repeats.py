@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from matplotlib.text import Text
 
+from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import Capture, Verdict
+from rcr_probes.model import Capture, Eligibility, Verdict
 from rcr_probes.report import matrix, tables
 from rcr_probes.report.figure import FORMATS, rendered
-from rcr_probes.report.repeats import SOUND, UNSTABLE, Key, Repeated, change, gap, repeated, table
-from rcr_probes.report.texts import LANGS
+from rcr_probes.report.repeats import (
+    SOUND,
+    UNSTABLE,
+    Key,
+    Repeated,
+    change,
+    gap,
+    repeated,
+    split,
+    table,
+)
+from rcr_probes.report.texts import LANGS, text
+from tests.report.conftest import ROOT
 
 
 def unsettled(evidence: Evidence) -> Evidence:
@@ -81,6 +94,39 @@ def test_the_gap_is_what_the_first_configuration_does_with_an_executor_that_acts
         if (row["runtime"], row["point"], row["dedupe"]) == (runtime, "after_action", "none")
     ]
     assert {row["verdict"] for row in shown} == {"duplicate_effect", "protected"}
+
+
+@pytest.mark.parametrize("folder", ["runtimes", "locations"])
+def test_who_recovered_is_told_of_every_cell_once(folder: str) -> None:
+    """Again, never or the runtime's own way: together the cells of a verdict, which are all."""
+    evidence = store.read(ROOT / "evidence" / folder)
+    cells = repeated(evidence.captures())
+    rows = split(evidence).to_dict("records")
+    again, never, own = "under again", "under never", "under a way of the runtime's own"
+    assert sum(row["cells"] for row in rows) == len(cells)
+    for row in rows:
+        having = [one.cell for one in cells if one.result == row["verdict"]]
+        assert row["cells"] == len(having) == row[again] + row[never] + row[own]
+        assert row[again] == sum(cell.policy == "again" for cell in having)
+        assert row["of all, without a fault"] == sum(cell.point == "none" for cell in having)
+    assert any(row[own] for row in rows)
+    assert len({row["cells"] for row in rows}) > 1
+
+
+def test_an_unstable_cell_is_a_row_of_its_own_in_the_split(repeats: Evidence) -> None:
+    """It is counted under none of its verdicts."""
+    *_, last = split(unsettled(repeats)).to_dict("records")
+    assert last["verdict"].startswith("unstable")
+    assert last["cells"] == 1
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "{}"), ("zh", "对账（{}）")])
+def test_what_was_allowed_is_told_in_words(repeats: Evidence, lang: str, said: str) -> None:
+    """In the whole table as in the gap."""
+    for frame in (table(repeats, lang), gap(repeats, lang)):
+        shown = set(frame[text("column.eligibility", lang)])
+        assert said.format("reconcile") in shown
+        assert shown <= {text(f"eligibility.{one}", lang) for one in get_args(Eligibility)}
 
 
 @pytest.mark.parametrize("lang", LANGS)

@@ -243,7 +243,7 @@ def test_three_facts_stand_beside_what_was_measured(article: Evidence) -> None:
     assert set(frame["effect"]) == {"present"}
     assert set(frame["eligibility"]) == {"reconcile"}
     assert list(frame["harm of one more call"]) == ["duplicate", "none", "wrong"]
-    assert set(tables.three_facts(article, "zh")["重试资格"]) == {"对账"}
+    assert set(tables.three_facts(article, "zh")["重试资格"]) == {"对账（reconcile）"}
 
 
 def test_the_record_keeps_its_evidence_until_recovery_empties_it(article: Evidence) -> None:

@@ -5,15 +5,54 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from string import Formatter
+from typing import get_args
 
 import pytest
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import CAPABILITIES, VERDICTS
+from rcr_probes.model import (
+    CAPABILITIES,
+    DEDUPES,
+    DIGESTS,
+    EFFECT_FACTS,
+    EXECUTOR_POINTS,
+    FAULTS,
+    NONE,
+    RECEIVER_FAULTS,
+    RECOVERY_FAULTS,
+    RECOVERY_STRIKES,
+    VERDICTS,
+    WITNESSES,
+    Eligibility,
+    Harm,
+)
 from rcr_probes.report.texts import LANGS, table, text
 
 NAMES = ("verdict", "eligibility")
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
+# Codes whose Chinese term has the code beside it, by the section of their texts.
+CODES = {
+    "eligibility": get_args(Eligibility),
+    "effect_fact": EFFECT_FACTS,
+    "harm": get_args(Harm),
+}
+# A column's text → the noun of the glossary that it names.
+HEADINGS = {
+    "runtime": "runtime",
+    "variant": "configuration",
+    "point": "point",
+    "fault": "fault",
+    "executor": "executor",
+    "dedupe": "dedupe",
+    "digest": "digest",
+    "policy": "policy",
+    "witness": "witness",
+    "probe": "probe",
+    "effect": "effect",
+    "eligibility": "eligibility",
+    "verdict": "verdict",
+    "phase": "phase",
+}
 
 
 def placeholders(template: str) -> set[str]:
@@ -67,6 +106,7 @@ def test_what_stands_in_one_table_has_names_of_its_own(lang: str) -> None:
         (r"\bfault(s provably)? fired|\bstrikes?\b|\bhad struck\b", "触发", "发生"),
         (r"\bnot.done\b", "未执行", "未完成"),
         (r"\bdeclares\b", "执行器", "接收方声明"),
+        (r"\bblocked\b", "应调未调", "误阻断"),
     ],
 )
 def test_one_thing_has_one_word_in_chinese(english: str, chinese: str, never: str) -> None:
@@ -89,6 +129,54 @@ def test_the_design_names_verdicts_as_the_texts_do() -> None:
     """The Chinese word of docs/design.md §7 is the one that a reader is shown."""
     rows = re.findall(r"^\| `(\w+)` \| ([^|]*[\u4e00-\u9fff]) \|", DESIGN.read_text("utf-8"), re.M)
     assert rows == [(verdict, text(f"verdict.{verdict}", "zh")) for verdict in VERDICTS]
+
+
+@pytest.mark.parametrize(
+    ("section", "code"), [(section, code) for section, codes in CODES.items() for code in codes]
+)
+def test_a_code_stands_beside_its_chinese_term(section: str, code: str) -> None:
+    """One way to name it, wherever it stands; English has the code alone."""
+    assert text(f"{section}.{code}", "en") == code
+    assert re.fullmatch(rf"[\u4e00-\u9fff]+（{code}）", text(f"{section}.{code}", "zh"))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [f"legend.faults.{fault}" for fault in dict.fromkeys((*FAULTS, *RECEIVER_FAULTS))]
+    + [f"legend.dedupes.{dedupe}" for dedupe in DEDUPES]
+    + [f"legend.digests.{digest}" for digest in DIGESTS]
+    + [f"legend.points.{point}" for point in EXECUTOR_POINTS]
+    + [f"legend.decisions.{code}" for code in CODES["eligibility"]]
+    + [f"guide.glossary.harm.{code}" for code in CODES["harm"]],
+)
+def test_every_code_of_a_legend_has_its_meaning(key: str) -> None:
+    """A new one is not shown without a word about it."""
+    assert all(text(key, lang).endswith((".", "。")) for lang in LANGS)
+
+
+def test_every_noun_of_the_design_is_in_the_glossary_under_the_same_names() -> None:
+    """Who reads the guide alone finds each, and no other Chinese word for it."""
+    nouns = re.findall(r"^\| \*\*(\w+)\*\* \| ([^|]+) \|", DESIGN.read_text("utf-8"), re.M)
+    assert len(nouns) > 15
+    for english, chinese in nouns:
+        name = f"guide.term.{english.lower()}.name"
+        assert (text(name, "en"), text(name, "zh")) == (english.lower(), chinese)
+
+
+@pytest.mark.parametrize(("column", "term"), HEADINGS.items())
+def test_a_heading_of_a_table_is_a_word_of_the_glossary(column: str, term: str) -> None:
+    """What stands over a column can be looked up."""
+    assert text(f"column.{column}", "zh") == text(f"guide.term.{term}.name", "zh")
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_what_a_witness_is_and_what_happens_around_recovery_is_told(lang: str) -> None:
+    """Each word that a plan can name has a meaning, and no other has one."""
+    strikes = (*(name for name in RECOVERY_FAULTS if name != NONE), *RECOVERY_STRIKES)
+    for kind, words in {"witnesses": WITNESSES, "recovery_faults": strikes}.items():
+        said = {key for key in table() if key.startswith(f"legend.{kind}.")}
+        assert said == {f"legend.{kind}.{word}" for word in words}
+        assert all(text(key, lang).endswith((".", "。")) for key in said)
 
 
 def test_values_are_filled_in_and_more_may_be_given() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from rcr_probes import executors
 from rcr_probes import run as runs
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.rows import Row, rows
-from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.phase import operation
 from rcr_probes.runtime import load
@@ -161,8 +161,8 @@ def test_asking_for_the_state_writes_nothing(measured: Mapping[Cell, Capture], i
     assert _tree(asked.folder) == before
 
 
-def _unused(place: Path) -> MarkerExecutor:
-    return MarkerExecutor(str(place), "none", lambda *_: None)
+def _unused(place: Path) -> executors.Executor:
+    return executors.make(str(place), "none", lambda *_: None)
 
 
 def _tree(place: Path) -> Mapping[str, tuple[int, bytes]]:

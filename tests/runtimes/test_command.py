@@ -201,6 +201,39 @@ def test_a_point_that_is_told_through_a_shell_is_the_runtimes(described: Path, f
     assert (found["effects_after_fault"], found["state_after_fault"]) == (1, "missing")
 
 
+@pytest.mark.parametrize(
+    ("dedupe", "point", "effects"),
+    [
+        ("claim_first", "after_claim", 0),
+        ("late_key", "before_key", 2),
+        ("pair", "between_effects", 3),
+    ],
+)
+def test_it_is_killed_inside_the_executor_that_it_runs(
+    described: Path, dedupe: str, point: str, effects: int
+) -> None:
+    """The executor is a process of its own, below the runtime: it ends with it, acts no more."""
+    (found,), _ = ran({"point": point, "fault": "kill", "dedupe": dedupe, "policy": "again"})
+    assert (found["fired"], found["caller_error"]) == (True, "SIGKILL")
+    assert (found["effects_after_fault"], found["state_after_fault"]) == (
+        int(effects > 0),
+        "missing",
+    )
+    assert found["effects_after_recovery"] == effects
+
+
+@pytest.mark.skipif(shutil.which("setsid") is None, reason="setsid is not installed")
+def test_an_executor_that_a_daemon_runs_is_not_struck(described: Path) -> None:
+    """Whom its strike would end is not the runtime: nothing fires, and the call fails."""
+    by_a_daemon = '["setsid", "--fork", *order["executor"]]'
+    text = SPOKEN.replace('order["executor"], input', f"{by_a_daemon}, input")
+    (described / "spoken.py").write_text(text)
+    (found,), _ = ran(
+        {"point": "before_key", "fault": "kill", "dedupe": "late_key", "policy": "never"}
+    )
+    assert (found["fired"], found["verdict"]) == (False, "unknown")
+
+
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="setsid is not installed")
 def test_a_point_that_a_daemon_tells_is_not_struck(described: Path) -> None:
     """Its end would not be the end of the runtime: nothing fires, and the output says why."""

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from rcr_probes import folder
+from rcr_probes import executors, folder
 from rcr_probes import run as runs
 from rcr_probes.errors import UnknownName
 from rcr_probes.evidence.rows import Row, rows
-from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.runtime import Operation
 from rcr_probes.runtimes.huey import HueyRuntime
@@ -128,7 +127,7 @@ def test_asking_for_the_state_writes_nothing(captures: dict[str, Capture], kept:
 
 def test_before_anything_happened_nothing_is_stored(tmp_path: Path) -> None:
     """And an unknown way is refused by its name."""
-    executor = MarkerExecutor(str(tmp_path), "none", lambda lane, value: None)
+    executor = executors.make(str(tmp_path), "none", lambda lane, value: None)
     operation = Operation("operation-0", {}, tmp_path, executor)
     assert HueyRuntime().state(operation).status == "missing"
     with pytest.raises(UnknownName, match="requeue"):

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from rcr_probes import executors
 from rcr_probes import run as runs
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.rows import Row, rows
-from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.phase import operation
 from rcr_probes.runtime import load
@@ -204,7 +204,7 @@ def test_asking_for_the_state_writes_nothing(
     kept = left(into, WAITS)
     before = {path.name: path.read_bytes() for path in (kept / "runtime").iterdir()}
     stamps = {path.name: os.stat(path).st_mtime_ns for path in (kept / "runtime").iterdir()}
-    executor = MarkerExecutor(str(tmp_path), "none", lambda lane, value: None)
+    executor = executors.make(str(tmp_path), "none", lambda lane, value: None)
     seen = load(LANGGRAPH).state(operation(WAITS, str(kept), "recover", executor))
     assert seen.status == "interrupted"
     assert "checkpoints.sqlite-wal" in before

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from rcr_probes import executors
 from rcr_probes import run as runs
 from rcr_probes.evidence.rows import Row, rows
-from rcr_probes.executor import MarkerExecutor
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.phase import operation
 from rcr_probes.runtimes.prefect import Prefect
@@ -116,7 +116,7 @@ def test_asking_for_the_state_writes_nothing(measured: Mapping[Cell, Capture], i
     for place in into.with_name("prefect.cells").iterdir():
         before = contents(place / "runtime")
         one = next(cell for number, cell in enumerate(CELLS) if place.name[:4] == f"{number:04}")
-        silent = MarkerExecutor(str(place), one.dedupe, lambda lane, value: None)
+        silent = executors.make(str(place), one.dedupe, lambda lane, value: None)
         seen = Prefect().state(operation(one, str(place), "recover", silent))
         assert seen == measured[one].measurement.observations[1].recorded
         assert contents(place / "runtime") == before

@@ -39,7 +39,7 @@ def sentences(material: Material, *prefixes: str) -> Markup:
         Markup("<li>{} {} {}</li>").format(
             _said(one, material.lang),
             link(f"claim-{one.outcome.claim.id}", one.outcome.claim.id),
-            _links(one, material.lang, many=_FEW),
+            _links(material, one, many=_FEW),
         )
         for one in chosen
     )
@@ -51,9 +51,9 @@ def claims_table(material: Material) -> Markup:
     """Every claim: its sentence, what it gives and must give, and its captures."""
     lang = material.lang
     names = [text(f"guide.claims.column.{name}", lang) for name in _COLUMNS]
-    rows = [_claim(one, lang) for one in material.claims.claims]
+    rows = [_claim(material, one) for one in material.claims.claims]
     caption = text("guide.claims.label.caption", lang)
-    return whole_table(names, rows, caption, lang, tools=True)
+    return whole_table(names, rows, caption, tools=True)
 
 
 def captures(material: Material, used: Iterable[Reference]) -> Markup:
@@ -69,8 +69,8 @@ def mention(reference: Reference) -> Markup:
     return link(anchored(reference), f"{reference.evidence} {reference.number + 1}")
 
 
-def _claim(one: Claimed, lang: str) -> Markup:
-    outcome, claim = one.outcome, one.outcome.claim
+def _claim(material: Material, one: Claimed) -> Markup:
+    lang, outcome, claim = material.lang, one.outcome, one.outcome.claim
     why = problem(one, lang)
     holds = text("explain.yes" if why is None else "explain.no", lang)
     notes = [
@@ -81,7 +81,7 @@ def _claim(one: Claimed, lang: str) -> Markup:
     said = joined(
         [
             Markup("<strong>{}</strong> {} {}").format(
-                captured(claim.id), _said(one, lang), _links(one, lang)
+                captured(claim.id), _said(one, lang), _links(material, one)
             ),
             *(Markup('<p class="note">{}</p>').format(captured(note)) for note in notes),
         ]
@@ -107,16 +107,22 @@ def _said(one: Claimed, lang: str) -> Markup:
     return captured(claimed.said(one.outcome.claim, lang, one.outcome.value))
 
 
-def _links(one: Claimed, lang: str, many: int | None = None) -> Markup:
-    """The captures of a claim, each as a link; of more than ``many``, how many they are."""
-    listed = shown(one)
+def _links(material: Material, one: Claimed, many: int | None = None) -> Markup:
+    """The captures of a claim, each as a link; of more than ``many``, how many they are.
+
+    Where a cell was measured more than once, also of how many cells they are.
+    """
+    lang, listed, cells = material.lang, shown(one), material.cells(one)
+    repeated = cells != len(one.captures)
+    kind = "repeated" if repeated else "count"
+    count = phrase(f"guide.claims.label.{kind}", lang, count=len(one.captures), cells=cells)
     if many is not None and len(one.captures) > many:
-        count = phrase("guide.claims.label.count", lang, count=len(one.captures))
         return Markup('<span class="refs">{}</span>').format(count)
     links = Markup(", ").join(_numbered(reference) for reference in listed)
-    more = Markup("")
+    after = [count] if repeated else []
     if left := len(one.captures) - len(listed):
-        more = Markup(" {}").format(phrase("guide.claims.label.more", lang, more=left))
+        after.insert(0, phrase("guide.claims.label.more", lang, more=left))
+    more = Markup("").join(Markup("; {}").format(said) for said in after)
     name = captured(one.outcome.claim.evidence)
     return Markup('<span class="refs">{} {}{}</span>').format(name, links, more)
 

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from rcr_probes.errors import RcrError
+from rcr_probes.evidence.claims import PAGES
 from rcr_probes.report.execute import executed
 from rcr_probes.report.guide.material import read
 from rcr_probes.report.texts import LANGS, text
 
 NOTEBOOK = "00_evidence_guide"
-# Language → its page, and how it calls itself.
-PAGES: Mapping[str, str] = {"en": "index.html", "zh": "zh.html"}
-NAMES: Mapping[str, str] = {"en": "English", "zh": "中文"}
+NAMES: Mapping[str, str] = {"en": "English", "zh": "中文"}  # how a language calls itself
 _FONT = "NotoSansSC-subset.woff2"
 _SHOWN = ("skip", "contents", "language", "about", "description")
-_SCRIPT = ("filter", "shown", "peek")  # what only the script says
+_SCRIPT = ("filter", "shown", "sort", "peek")  # what only the script says
 
 
 def build(

@@ -84,18 +84,26 @@ def _capabilities() -> list[tuple[str, ...]]:
 
 
 def _costs(facts: Facts, decision: Decision, captured: Captured) -> Iterator[Cost]:
-    """What the captures with these facts show, or of an unknown effect those of either world."""
-    if found := _worst(facts, _LEFT if may_call(decision) else _CALLED, captured):
-        yield found
-    elif facts.effect == "unknown":
-        worlds: tuple[tuple[EffectFact, Sequence[str]], ...]
-        worlds = (("present", _CALLED), ("absent", _LEFT))
-        for supposed, kinds in worlds:
-            world = replace(facts, effect=supposed)
-            if kinds == _LEFT and not may_call(decide(world)):
-                continue  # then nobody may call in that world either
-            if found := _worst(world, kinds, captured):
-                yield replace(found, supposed=supposed)
+    """What the captures with these facts show; of an unknown effect, those of either world.
+
+    A capture whose effect was unknown itself tells only why it was: its runtime was still due to
+    act. It speaks where no capture of either world does.
+    """
+    told = list(_worlds(facts, captured)) if facts.effect == "unknown" else []
+    alike = None if told else _worst(facts, _LEFT if may_call(decision) else _CALLED, captured)
+    yield from [alike] if alike else told
+
+
+def _worlds(facts: Facts, captured: Captured) -> Iterator[Cost]:
+    """What it costs to call if the effect is there after all, and to leave it if it is not."""
+    worlds: tuple[tuple[EffectFact, Sequence[str]], ...]
+    worlds = (("present", _CALLED), ("absent", _LEFT))
+    for supposed, kinds in worlds:
+        world = replace(facts, effect=supposed)
+        if kinds == _LEFT and not may_call(decide(world)):
+            continue  # then nobody may call in that world either
+        if found := _worst(world, kinds, captured):
+            yield replace(found, supposed=supposed)
 
 
 def _worst(facts: Facts, kinds: Sequence[str], captured: Captured) -> Cost | None:

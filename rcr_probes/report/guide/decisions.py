@@ -23,7 +23,7 @@ def chooser(made: Sequence[Choice], lang: str) -> Markup:
     names = [text(f"guide.choose.column.{name}", lang) for name in _COLUMNS]
     caption = text("guide.choose.caption", lang)
     rows = [_row(one, lang) for one in made]
-    every = whole_table(names, rows, caption, lang, tools=True)
+    every = whole_table(names, rows, caption, tools=True)
     return joined(
         [
             Markup('<h3 id="choose">{}</h3>').format(text("guide.choose.title", lang)),

@@ -1,4 +1,4 @@
-"""The words of the guide in both languages: nouns, fault locations, verdicts."""
+"""The words of the guide in both languages: nouns, fault locations, verdicts, codes, reasons."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rcr_probes.report.texts import LANGS, table, text
 
 
 def words(lang: str) -> Markup:
-    """Three tables: nouns, fault locations, verdicts."""
-    return joined([_terms(lang), _points(lang), _verdicts(lang)])
+    """A table for each: nouns, fault locations, verdicts, other codes, reasons."""
+    return joined([_terms(lang), _points(lang), _verdicts(lang), _codes(lang), _reasons(lang)])
 
 
 def _terms(lang: str) -> Markup:
@@ -29,17 +29,18 @@ def _terms(lang: str) -> Markup:
         for key in keys
         if not key.endswith(".meaning")
     ]
-    return whole_table([*names, _label("meaning", lang)], rows, _label("terms", lang), lang)
+    return whole_table([*names, _label("meaning", lang)], rows, _label("terms", lang))
 
 
 def _points(lang: str) -> Markup:
     probes = {key[0]: probe for probe, key in PROBES.items()}
+    told = [key.removeprefix("guide.point.") for key in table() if key.startswith("guide.point.")]
     rows = [
         _row(code(name), Markup(probes.get(name, "")), phrase(f"guide.point.{name}", lang))
-        for name in POINTS
+        for name in dict.fromkeys((*POINTS, *told))
     ]
     names = [_label(name, lang) for name in ("point", "probe", "meaning")]
-    return whole_table(names, rows, _label("points", lang), lang)
+    return whole_table(names, rows, _label("points", lang))
 
 
 def _verdicts(lang: str) -> Markup:
@@ -48,7 +49,41 @@ def _verdicts(lang: str) -> Markup:
         for name in VERDICTS
     ]
     names = [text("column.verdict", lang), _label("chinese", lang), text("column.action", lang)]
-    return whole_table(names, rows, _label("verdicts", lang), lang)
+    return whole_table(names, rows, _label("verdicts", lang))
+
+
+def _codes(lang: str) -> Markup:
+    """What is allowed, what is known of the effect, what one more call does."""
+    sections = {
+        "eligibility": "legend.decisions",
+        "effect_fact": "guide.choose.effect_is",
+        "harm": "guide.glossary.harm",
+    }
+    rows = [
+        _row(
+            code(key.removeprefix(f"{section}.")),
+            _in("zh", text(key, "zh").partition("（")[0]),
+            text(f"{meaning}.{key.removeprefix(f'{section}.')}", lang),
+        )
+        for section, meaning in sections.items()
+        for key in table()
+        if key.startswith(f"{section}.")
+    ]
+    names = [text("column.code", lang), _label("chinese", lang), _label("meaning", lang)]
+    return whole_table(names, rows, _label("codes", lang))
+
+
+def _reasons(lang: str) -> Markup:
+    """Every code of a reason, of a decision or of a verdict."""
+    rows = [
+        Markup('<th scope="row">{}</th><td>{}</td>').format(
+            code(key.removeprefix("reason.")), text(key, lang)
+        )
+        for key in table()
+        if key.startswith("reason.")
+    ]
+    names = [text("column.code", lang), _label("meaning", lang)]
+    return whole_table(names, rows, _label("reasons", lang))
 
 
 def _row(first: Markup, second: Markup, third: Markup | str) -> Markup:

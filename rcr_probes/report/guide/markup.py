@@ -17,6 +17,7 @@ from rcr_probes.report.texts import template, text
 
 _LONG = 40  # letters; a longer word is broken where a line ends
 _NOTHING = "–"  # not known, not published, or no such cell in the plan
+_STACKED = 4  # columns; a phone shows the rows of such a table as lists, each value with its label
 
 
 class _Renderer(mistune.HTMLRenderer):
@@ -90,9 +91,15 @@ def details(title: Markup | str, body: Markup, name: str = "") -> Markup:
     return Markup("<details{}><summary>{}</summary>\n{}</details>").format(anchor, title, body)
 
 
-def wide(caption: str, body: Markup, lang: str, kind: str = "wide") -> Markup:
-    """What may be wider than a phone: it scrolls by itself, also by the keyboard."""
+def figure(drawing: bytes, name: str, caption: str, said: str, lang: str) -> Markup:
+    """A figure that scrolls by itself where the page is narrow; below it, what it says in words."""
     label = text("guide.figure.scroll", lang, caption=caption)
+    drawn = wide(label, svg(drawing, name, said), kind="wide drawing")
+    return Markup("<figure>{}<figcaption>{}</figcaption></figure>").format(drawn, captured(said))
+
+
+def wide(label: str, body: Markup, kind: str = "wide") -> Markup:
+    """What may be wider than the page: it scrolls by itself, also by the keyboard."""
     return Markup('<div class="{}" role="region" tabindex="0" aria-label="{}">\n{}</div>').format(
         kind, label, body
     )
@@ -101,7 +108,6 @@ def wide(caption: str, body: Markup, lang: str, kind: str = "wide") -> Markup:
 def table(
     frame: pd.DataFrame,
     caption: str,
-    lang: str,
     *,
     links: Sequence[Mapping[str, str]] = (),
     tools: bool = False,
@@ -111,7 +117,6 @@ def table(
     Args:
         frame: its index is shown where it has names.
         caption: what the table shows.
-        lang: of the page.
         links: for each row, column → the anchor that its value links to.
         tools: whether readers can filter and sort it.
     """
@@ -123,7 +128,7 @@ def table(
         _row(names, numbers, values, links[place] if links else {})
         for place, values in enumerate(frame.itertuples(index=False, name=None))
     ]
-    return whole_table(names, rows, caption, lang, numbers=numbers, tools=tools)
+    return whole_table(names, rows, caption, numbers=numbers, tools=tools)
 
 
 def _row(
@@ -157,12 +162,19 @@ def whole_table(
     names: Sequence[str],
     rows: Iterable[Markup],
     caption: str,
-    lang: str,
     *,
     numbers: Sequence[bool] = (),
     tools: bool = False,
 ) -> Markup:
-    """A table of rows that are cells in HTML already; one may bring its own ``tr``."""
+    """A table of rows that are cells in HTML already; one may bring its own ``tr``.
+
+    A wide one carries its headings for the style sheet, which labels each value on a phone.
+    """
+    stacked = len(names) >= _STACKED
+    kinds = [kind for kind, is_one in {"tools": tools, "stack": stacked}.items() if is_one]
+    about = Markup(' class="{}"').format(" ".join(kinds)) if kinds else Markup("")
+    if stacked:
+        about += Markup(' style="{}"').format(_labels(names))
     heads = [
         Markup('<th scope="col"{}>{}</th>').format(
             Markup(' class="n"') if numbers and numbers[place] else "", captured(name)
@@ -174,10 +186,20 @@ def whole_table(
     )
     made = Markup(
         "<table{}><caption>{}</caption>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody></table>"
-    ).format(
-        Markup(' class="tools"') if tools else "", captured(caption), Markup("").join(heads), body
+    ).format(about, captured(caption), Markup("").join(heads), body)
+    return wide(caption, made)
+
+
+def _labels(names: Sequence[str]) -> str:
+    """The headings as properties of a style, each a string in which nothing can end it."""
+    return ";".join(
+        f"--c{place}:'{''.join(map(_safe, printable(name)))}'"
+        for place, name in enumerate(names, start=1)
     )
-    return wide(caption, made, lang)
+
+
+def _safe(letter: str) -> str:
+    return letter if letter.isalnum() or letter == " " else f"\\{ord(letter):x} "
 
 
 def svg(drawing: bytes, name: str, said: str) -> Markup:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rcr_probes.errors import EvidenceError, NotEvidence
 from rcr_probes.evidence import store
 from rcr_probes.evidence.claimed import Claimed, Reference, Report, held
+from rcr_probes.evidence.form import folders
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture
+from rcr_probes.report.guide.chooser import Choice, choices
 
 # A claim that rests on more captures than MANY is shown with its FIRST ones alone.
 MANY, FIRST = 60, 6
@@ -24,11 +26,13 @@ class Material:
         lang: of the page.
         folders: name → evidence, its captures in memory; in the order of their names.
         claims: what is claimed of them, and what became of it.
+        choices: every combination of facts, and what the captures show of it.
     """
 
     lang: str
     folders: Mapping[str, Evidence]
     claims: Report
+    choices: Sequence[Choice] = ()
 
     def captures(self, folder: str) -> tuple[Capture, ...]:
         """The captures of a folder, in their order; none where it is not there."""
@@ -40,6 +44,12 @@ class Material:
         for name in self.folders:
             for number, capture in enumerate(self.captures(name)):
                 yield Reference(name, number, capture.cell.id, capture.facts_sha256), capture
+
+    def cells(self, claim: Claimed) -> int:
+        """How many cells the captures of a claim are of: repeats of one are one cell."""
+        evidence = claim.outcome.claim.evidence
+        captures = self.captures(evidence)
+        return len({replace(captures[one.number].cell, repeat=0) for one in claim.captures})
 
     def anchor(self, folder: str, cell: str) -> str:
         """Where the capture of this cell stands in the page.
@@ -60,15 +70,14 @@ def read(folder: Path, lang: str) -> Material:
         NotEvidence: the folder has no claims, or no evidence.
         EvidenceError: one of them cannot be read, or captures were changed after they were sealed.
     """
-    claims = held(folder)
-    found = {path.name: store.read_whole(path) for path in _folders(folder)}
+    there = folders(folder) if folder.is_dir() else []  # else the claims say what is missing
+    found = {path.name: store.read_whole(path) for path in there if not path.is_symlink()}
+    found = {name: replace(one, remembered=tuple(one.captures())) for name, one in found.items()}
+    claims = held(folder, found)
     if not found:
         raise NotEvidence(f"{folder} holds no evidence.", "Name a folder such as evidence.")
-    return Material(
-        lang,
-        {name: replace(one, remembered=tuple(one.captures())) for name, one in found.items()},
-        claims,
-    )
+    made = Material(lang, found, claims)
+    return replace(made, choices=tuple(choices(list(made.references()))))
 
 
 def place(folder: str, number: int) -> str:
@@ -83,7 +92,3 @@ def anchored(reference: Reference) -> str:
 def shown(claim: Claimed) -> tuple[Reference, ...]:
     """The captures of a claim that the page links to."""
     return claim.captures if len(claim.captures) <= MANY else claim.captures[:FIRST]
-
-
-def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if (path / store.MANIFEST).is_file())

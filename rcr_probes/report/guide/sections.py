@@ -1,6 +1,7 @@
 """The sections of the guide, one function each: what it says of the evidence, as HTML.
 
-A section whose evidence is not there is left out.
+A section whose evidence is not there is left out. One that is more than a screen of code is a
+module of its own, which this one lists.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from markupsafe import Markup
 from rcr_probes.evidence.claimed import Reference
 from rcr_probes.evidence.compare import compare
 from rcr_probes.model import MATCHED
-from rcr_probes.report import figure, matrix, repeats, tables
+from rcr_probes.report import figure, tables
 from rcr_probes.report.guide import appendix, glossary
-from rcr_probes.report.guide.chooser import choices
+from rcr_probes.report.guide.audit_policies import policies
 from rcr_probes.report.guide.decisions import chooser
 from rcr_probes.report.guide.markup import (
     captured,
@@ -25,15 +26,16 @@ from rcr_probes.report.guide.markup import (
     link,
     phrase,
     prose,
-    svg,
     table,
-    wide,
 )
+from rcr_probes.report.guide.markup import figure as drawn
 from rcr_probes.report.guide.material import Material, place, shown
+from rcr_probes.report.guide.runtimes import runtimes
+from rcr_probes.report.guide.worth import worth
 from rcr_probes.report.notebook import facts
 from rcr_probes.report.texts import text
 
-ARTICLE, LOCATIONS, PUBLISHED, RUNTIMES = "article", "locations", "rcr-20260831", "runtimes"
+ARTICLE, LOCATIONS, PUBLISHED = "article", "locations", "rcr-20260831"
 _P3 = "/".join(tables.P3)
 # The three facts of the picture: a small drawing of each, of 24 units square.
 _DRAWINGS = {
@@ -61,7 +63,7 @@ def locations(material: Material) -> Markup | None:
     links = [{name: material.anchor(ARTICLE, cells[str(probe)])} for probe in frame[name]]
     parts = [
         prose("guide.locations.text", lang),
-        table(frame, text("table.fault_locations", lang), lang, links=links),
+        table(frame, text("table.fault_locations", lang), links=links),
         appendix.sentences(material, "E-A0.P0", "E-A0.P1", "E-A0.P2", "E-A0.P3"),
         prose("guide.locations.reading", lang),
     ]
@@ -78,14 +80,14 @@ def chain(material: Material) -> Markup | None:
     evidence = material.folders.get(ARTICLE)
     if evidence is None:
         return None
-    lang, known = material.lang, facts(evidence)
+    lang, known = material.lang, facts(evidence, material.lang)
     said = text("prose.chain_figure", lang, **known)
     label = text("guide.chain.label.events", lang)
-    events = table(tables.events(evidence, lang), label, lang, tools=True)
+    events = table(tables.events(evidence, lang), label, tools=True)
     return joined(
         [
             prose("guide.chain.text", lang),
-            _figure(
+            drawn(
                 figure.rendered(figure.causal_chain(evidence, lang), ".svg", letters=True),
                 "chain",
                 text("guide.chain.label.figure", lang),
@@ -111,7 +113,7 @@ def controls(material: Material) -> Markup | None:
         caption = text(f"guide.controls.caption.{name}", lang)
         parts += [
             prose(f"prose.restart_{'table' if name == 'restart' else name}", lang),
-            table(frame, caption, lang, links=_executors(material, frame)),
+            table(frame, caption, links=_executors(material, frame)),
         ]
     parts += [appendix.sentences(material, "E-A1."), prose("guide.controls.reading", lang)]
     return joined(parts)
@@ -122,22 +124,21 @@ def everywhere(material: Material) -> Markup | None:
     evidence = material.folders.get(LOCATIONS)
     if evidence is None:
         return None
-    lang, known = material.lang, facts(evidence)
+    lang, known = material.lang, facts(evidence, material.lang)
     verdicts = tables.verdicts(evidence, lang)
     return joined(
         [
             prose("prose.locations_states", lang, **known),
-            table(tables.states(evidence, lang), text("guide.matrix.caption.states", lang), lang),
-            prose("prose.locations_verdicts", lang),
+            table(tables.states(evidence, lang), text("guide.matrix.caption.states", lang)),
+            prose("prose.locations_verdicts", lang, **known),
             table(
                 _policies(verdicts, lang),
                 text("table.verdicts", lang),
-                lang,
                 links=_verdict_links(material, verdicts, lang),
                 tools=True,
             ),
             prose("prose.locations_counted", lang),
-            table(tables.counted(evidence, lang), text("guide.matrix.caption.counted", lang), lang),
+            table(tables.counted(evidence, lang), text("guide.matrix.caption.counted", lang)),
             appendix.sentences(material, "locations."),
         ]
     )
@@ -145,37 +146,8 @@ def everywhere(material: Material) -> Markup | None:
 
 def eligibility(material: Material) -> Markup:
     """What another call needs, and the chooser."""
-    made = choices(list(material.references()))
-    return joined([prose("guide.eligibility.text", material.lang), chooser(made, material.lang)])
-
-
-def runtimes(material: Material) -> Markup | None:
-    """Real runtimes under the same faults."""
-    evidence = material.folders.get(RUNTIMES)
-    if evidence is None:
-        return None
-    lang, known = material.lang, facts(evidence)
-    gap, every = repeats.gap(evidence, lang), repeats.table(evidence, lang)
-    label = text("table.repeats", lang)
-    return joined(
-        [
-            prose("prose.runtimes_question", lang, **known),
-            prose("prose.runtimes_gap", lang),
-            table(gap, text("table.gap", lang), lang, tools=True),
-            prose("prose.runtimes_matrix", lang),
-            _figure(
-                figure.rendered(matrix.matrix(evidence, lang), ".svg", letters=True),
-                "runtimes-matrix",
-                text("guide.figure.matrix", lang),
-                text("prose.runtimes_figure", lang, **known),
-                lang,
-            ),
-            prose("prose.runtimes_table", lang),
-            details(label, table(every, label, lang, tools=True)),
-            appendix.sentences(material, "runtimes."),
-            prose("prose.runtimes_limits", lang),
-        ]
-    )
+    form = chooser(material.choices, material.lang)
+    return joined([prose("guide.eligibility.text", material.lang), form])
 
 
 def limits(material: Material) -> Markup:
@@ -217,7 +189,9 @@ SECTIONS: Mapping[str, Callable[[Material], Markup | None]] = {
     "controls": controls,
     "matrix": everywhere,
     "eligibility": eligibility,
+    "worth": worth,
     "runtimes": runtimes,
+    "policies": policies,
     "limits": limits,
     "recheck": recheck,
     "claims": claims,
@@ -233,10 +207,11 @@ def _picture(material: Material) -> Markup:
     if capture is None:
         return Markup("")
     lang, judged = material.lang, capture.judgement
+    assert judged.truth is not None
+    harm = text(f"harm.{judged.truth.call_harm}", lang)
     first = capture.measurement.after("fault")
     assert first is not None
     assert judged.decision is not None
-    assert judged.truth is not None
     values = {
         "state": code(first.recorded.status),
         "effect": captured(len(first.effects or ())),
@@ -250,7 +225,11 @@ def _picture(material: Material) -> Markup:
             text(f"guide.verdict.tile.{name}", lang),
             Markup(_DRAWINGS[name]),
             value,
-            phrase(f"guide.verdict.tile.{name}_note", lang, harm=code(judged.truth.call_harm)),
+            phrase(
+                f"guide.verdict.tile.{name}_note",
+                lang,
+                harm=harm,
+            ),
         )
         for name, value in values.items()
     )
@@ -263,12 +242,6 @@ def _picture(material: Material) -> Markup:
         '<figure class="picture"><div class="tiles">\n{}\n</div>'
         "<figcaption>{}</figcaption></figure>"
     ).format(tiles, caption)
-
-
-def _figure(drawing: bytes, name: str, caption: str, said: str, lang: str) -> Markup:
-    """A figure that scrolls by itself where the page is narrow; below it, what it says in words."""
-    drawn = wide(caption, svg(drawing, name, said), lang, kind="wide drawing")
-    return Markup("<figure>{}<figcaption>{}</figcaption></figure>").format(drawn, captured(said))
 
 
 def _executors(material: Material, frame: pd.DataFrame) -> list[dict[str, str]]:
@@ -307,9 +280,7 @@ def _used(material: Material) -> Iterator[Reference]:
     for claim in material.claims.claims:
         yield from shown(claim)
     whole = (ARTICLE, LOCATIONS)
-    costs = {
-        cost.reference for choice in choices(list(material.references())) for cost in choice.costs
-    }
+    costs = {cost.reference for choice in material.choices for cost in choice.costs}
     for reference, _ in material.references():
         if reference.evidence in whole or reference in costs:
             yield reference

@@ -21,6 +21,16 @@
     for (const kind of ["pointerdown", "focus", "click"]) link.addEventListener(kind, keep);
   }
 
+  // A table whose rows are shown as lists is one still, to who listens: some browsers forget it.
+  const roles = {
+    table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell",
+    'th[scope="col"]': "columnheader", 'th[scope="row"]': "rowheader",
+  };
+  for (const [kind, role] of Object.entries(roles)) {
+    const wanted = kind === "table" ? "table.stack" : ".stack " + kind;
+    for (const part of document.querySelectorAll(wanted)) part.setAttribute("role", role);
+  }
+
   // Tables: filter and sort.
   const collator = new Intl.Collator(document.documentElement.lang, { numeric: true });
   for (const table of document.querySelectorAll("table.tools")) {
@@ -38,6 +48,7 @@
     };
     search.addEventListener("input", narrow);
     table.parentElement.before(make("p", { className: "control filter" }, label, count));
+    table.tHead.rows[0].dataset.sort = says.sort;
     narrow();
     [...table.tHead.rows[0].cells].forEach((head, place) => {
       const button = make("button", { type: "button" }, ...head.childNodes);

@@ -1,0 +1,233 @@
+"""Whether what an executor did can have happened: its effects, its answers, and the forced call.
+
+The executors are the harness's, so what each makes of a call is known (docs/design.md §3). What a
+receiver made of an unmodified worker's calls is told by received.py, in more detail.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from rcr_probes import judge
+from rcr_probes.evidence.course import SIGNALS, events_lost, ran, undamaged
+from rcr_probes.evidence.received import OTHER
+from rcr_probes.model import (
+    CAPABILITIES,
+    FENCED,
+    NONE,
+    ORIGINALS,
+    PAIRS,
+    RECEIVED,
+    RECEIVER_KEY,
+    WORKER,
+    Cell,
+    Effect,
+    Event,
+    Forced,
+    Json,
+    Measurement,
+)
+from rcr_probes.request import MARKER, RECEIVER, effective_target, recomputed
+
+_FIRST, _SECOND = "1", "2"  # what an action of two effects makes, in this order
+_MISMATCH = "HTTP_422"  # how a receiver answers a key that came with another payload before
+
+
+def _effects(measured: Measurement) -> Iterator[str]:
+    """An executor makes one effect a call, or two; and with dedupe one effect a key."""
+    if not ran(measured):
+        return
+    for observed in measured.observations:
+        yield from _named(f"after {observed.after}", [e.effect_id for e in observed.effects or ()])
+    arrived = [e for e in measured.events if e.lane == "effect"]
+    yield from _named("of its events", [e.value.get("effect_id") for e in arrived])
+    if measured.forced:
+        forced = [e.effect_id for e in measured.forced.effects]
+        yield from _named("after its forced call", forced)
+    cell = measured.cell
+    most = 2 if cell.dedupe in PAIRS else 1
+    for observed, events in undamaged(measured):
+        effects = observed.effects or ()
+        if len(effects) > most * sum(e.lane == "call" for e in events):
+            yield f"after {observed.after} it has more effects than calls."
+        keys = _keys(cell, events, effects)
+        if len(set(keys)) != len(keys):
+            yield f"after {observed.after} one key has two effects, which its executor prevents."
+        if cell.runtime != WORKER:
+            yield from _own(cell, f"after {observed.after}", effects)
+
+
+def _keys(cell: Cell, events: Sequence[Event], effects: Sequence[Effect]) -> list[Json]:
+    """What no two effects may share: nothing, their operation's key, or the key that was sent."""
+    told = [e for e in events if e.lane == "effect"]
+    match cell.dedupe:
+        case "receiver_key" if cell.runtime == WORKER:
+            return [key for e in told if (key := e.value.get("key")) is not None]
+        case "none" | "pair":
+            return []
+        case "late_key" if (cell.recovery_fault, cell.recoverers) != (NONE, 1):
+            return []  # who comes at the same time knows of no key
+        case "late_key":  # each effect was made by who found no key yet
+            return [
+                e.value.get("operation_key")
+                for at, e in enumerate(events)
+                if e.lane == "effect" and _kept(events[:at])
+                for _ in range(2)
+            ]
+        case "expired_key":  # it is forgotten between the phases, and not in them
+            return [(e.phase, e.value.get("operation_key")) for e in told]
+        case "pair_operation_key" | "pair_effect_key":
+            return [(e.operation_key, e.kind) for e in effects]
+        case _:
+            return [e.operation_key for e in effects]
+
+
+def _kept(events: Sequence[Event]) -> bool:
+    """Whether a late key was kept: a call came to ``before_key``, and no fault struck it there."""
+    here = [e for e in events if e.value.get("point") == "before_key"]
+    struck = sum(e.lane == "fault" and "fault" in e.value for e in here)
+    return sum(e.lane == "point" for e in here) > struck
+
+
+def _own(cell: Cell, where: str, effects: Sequence[Effect]) -> Iterator[str]:
+    """Each is of the kind that its executor makes, and the second of two follows a first."""
+    known = _kinds(cell)
+    came: Counter[tuple[str | None, str | None]] = Counter()
+    for effect in effects:
+        if effect.kind not in known:
+            yield f"{where} its effect {effect.effect_id!r} is {effect.kind!r}, which none is."
+        came[effect.operation_key, effect.kind] += 1
+        key = effect.operation_key
+        if known == (_FIRST, _SECOND) and came[key, _SECOND] > came[key, _FIRST]:
+            yield f"{where} the second of two effects is there before the first."
+
+
+def _kinds(cell: Cell) -> tuple[str, ...]:
+    if cell.dedupe in PAIRS:
+        return _FIRST, _SECOND
+    return (RECEIVER,) if cell.dedupe in RECEIVED else (MARKER,)
+
+
+def _first_call(measured: Measurement) -> Iterator[str]:
+    """Where the first call takes the key of the whole action, no later one makes a part of it."""
+    cell, first = measured.cell, measured.after("fault")
+    if cell.dedupe not in ("claim_first", "pair_operation_key") or not ran(measured):
+        return
+    if events_lost(measured) or first is None or first.damage or first.ended == "deadline":
+        return
+    taken: dict[Json, str] = {}
+    for event in measured.events:
+        key = event.value.get("operation_key")
+        if event.lane == ("call" if cell.dedupe == "claim_first" else "effect"):
+            taken.setdefault(key, event.phase)
+        if event.lane == "effect" and taken.get(key) != event.phase:
+            yield f"its event {event.seq} is of an effect whose key an earlier call had taken."
+
+
+def _asked(measured: Measurement) -> Iterator[str]:
+    """A look-up is answered by an executor that declares it, from the effects that are there."""
+    cell = measured.cell
+    if cell.runtime == WORKER or not ran(measured) or events_lost(measured):
+        return
+    made: Counter[Json] = Counter()
+    for event in measured.events:
+        key = event.value.get("operation_key")
+        made[key] += event.lane == "effect"
+        if event.lane != "ask":
+            continue
+        if "lookup" not in CAPABILITIES.get(cell.dedupe, ()):
+            yield f"its event {event.seq} is of a look-up, which its executor does not declare."
+            continue
+        known, in_flight = event.value.get("effects"), event.value.get("in_flight")
+        count = _told(cell, made[key])
+        sure = in_flight is False and not any(o.damage for o in measured.observations)
+        if in_flight not in (True, False) or (sure and known != count):
+            yield f"its event {event.seq} tells of {known!r} effects, but {count} were there."
+
+
+def _told(cell: Cell, effects: int) -> int:
+    """What a look-up says where so many effects of the key are there."""
+    return 2 if cell.dedupe == "pair_operation_key" and effects else effects
+
+
+def _forced(measured: Measurement) -> Iterator[str]:
+    """The forced call is one call of our executor, with the request that recovery has in hand."""
+    first, forced, cell = measured.after("fault"), measured.forced, measured.cell
+    if forced is None or first is None or first.effects is None or first.damage:
+        return
+    if forced.error in judge.UNMEASURED:
+        return
+    if forced.effects[: len(first.effects)] != first.effects:
+        yield "its forced call did not begin with the effects that stood after the fault."
+        return
+    new = forced.effects[len(first.effects) :]
+    target = effective_target(recomputed(cell))
+    asked = (target, OTHER) if cell.runtime == WORKER else (target,)
+    key = measured.approved.operation_key
+    if any(e.operation_key != key or e.target not in asked for e in new):
+        yield f"its forced call made an effect that it did not ask for, which was on {target!r}."
+    if cell.runtime == WORKER:  # which key the call carried is the worker's to say
+        if len(new) > (forced.error == NONE):
+            yield f"its forced call made {len(new)} effects, and ended in {forced.error!r}."
+        return
+    yield from _own(cell, "after its forced call", forced.effects)
+    mismatch = cell.dedupe == RECEIVER_KEY and any(
+        e.target != target for e in first.effects if e.operation_key == key
+    )
+    if mismatch != (forced.error == _MISMATCH) and forced.error in (NONE, _MISMATCH):
+        yield f"its forced call ended in {forced.error!r}, which is not what its receiver answers."
+    made = _made(measured, first.effects, forced)
+    if cell.recovery_fault in ORIGINALS and made is not None:  # which acts there after the call
+        made += _late(cell)
+    fewer = made is not None and forced.error in SIGNALS and len(new) < made
+    if made is not None and len(new) != made and not fewer:
+        yield f"its forced call made {len(new)} effects, where its executor makes {made}."
+
+
+def _made(measured: Measurement, before: Sequence[Effect], forced: Forced) -> int | None:
+    """How many effects the call makes; None where that cannot be told."""
+    cell, key = measured.cell, measured.approved.operation_key
+    if forced.error != NONE and forced.error not in SIGNALS:
+        return 0
+    ours = [e for e in before if e.operation_key == key]
+    own = [e for e in measured.events if e.phase == "fault"]
+    calls = sum(e.lane == "call" and e.value.get("operation_key") == key for e in own)
+    ended = measured.observations[0].ended
+    match cell.dedupe:
+        case "none" | "expired_key":
+            return 1
+        case "pair":
+            return 2
+        case "pair_operation_key":
+            return 0 if ours else 2
+        case "pair_effect_key":
+            return 2 - len({e.kind for e in ours})
+        case "claim_first" | "late_key" if ended == "deadline" or events_lost(measured):
+            return None  # where it was then, nobody knows
+        case "claim_first":
+            return 0 if calls else 1
+        case "late_key":
+            return 0 if _kept(own) else 1
+        case _:
+            return 0 if ours else 1
+
+
+def _late(cell: Cell) -> int:
+    """How many effects an original makes that acts after another call."""
+    if cell.variant == FENCED:
+        return 0
+    return {"none": 1, "pair": 2}.get(cell.dedupe, 0)
+
+
+def _named(where: str, names: Sequence[Json]) -> Iterator[str]:
+    if list(names) != [f"E{number}" for number in range(1, len(names) + 1)]:
+        yield f"the effects {where} are not named E1, E2 and so on in their order."
+
+
+LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
+    _effects,
+    _first_call,
+    _asked,
+    _forced,
+)

@@ -1,0 +1,263 @@
+"""How a cell is recovered: once, struck and again, twice, by two, over damage, past stale locks.
+
+What happens around recovery is placed by this process, before the recovery that meets it, and told
+as an event of that recovery. What it tells of is proof; the runtime is asked for no word on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rcr_probes import fence, folder, held, ledger, locked, observe, process, request, witness
+from rcr_probes.ledger import EventLine
+from rcr_probes.model import (
+    ALIVE,
+    DAMAGE,
+    FAULTS,
+    HELD,
+    ORIGINALS,
+    STALE_LOCKS,
+    STOPPED,
+    Cell,
+    Effect,
+    Json,
+    as_map,
+    at_point,
+    recovery_phases,
+)
+from rcr_probes.phase import DECIDE
+from rcr_probes.process import Begun, Ended
+from rcr_probes.runtime import Operation, Runtime, offered
+from rcr_probes.witness import Envelope, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One cell that is to be recovered.
+
+    Attributes:
+        place: its folder.
+        cell: what is planned.
+        start: ``fork`` or ``spawn``.
+        deadline: seconds for each phase.
+        runtime: under probe.
+        in_hand: the operation, as recovery has it in hand.
+        settle: waits until nothing that was sent can land any more, and says what still can.
+    """
+
+    place: str
+    cell: Cell
+    start: str
+    deadline: float
+    runtime: Runtime
+    in_hand: Operation
+    settle: Callable[[], tuple[str, ...]]
+
+
+class Original:
+    """The fault phase, and what of it is still held once it is observed.
+
+    Attributes:
+        ended: how it ended, or that it is alive.
+        pid: of the process that acts once it is let go; None where none is held.
+    """
+
+    def __init__(self, ended: Ended, place: str, begun: Begun | None, pid: int | None) -> None:
+        self.ended = ended
+        self.pid = pid
+        self._place = place
+        self._begun = begun
+
+    def let_go(self, deadline: float) -> None:
+        """Let it act, and wait until it has ended; nothing is done where none is held."""
+        if self.pid is None:
+            return
+        held.release(self._place)
+        begun = self._begun or Begun(self.pid, time.monotonic())
+        self.ended = process.finish(begun, deadline)
+        self.pid = None
+
+
+@contextlib.contextmanager
+def original(
+    place: str, cell: Cell, start: str, deadline: float, run: Callable[[], Ended]
+) -> Iterator[Original]:
+    """Run the fault phase; one that is to act late is held, and is gone after the block.
+
+    Args:
+        place: the cell's folder.
+        cell: what is planned.
+        start: ``fork`` or ``spawn``.
+        deadline: seconds.
+        run: runs the phase, where nothing of it is to be held.
+    """
+    if cell.recovery_fault not in ORIGINALS:
+        yield Original(run(), place, None, None)
+        return
+    held.prepare(place)
+    begun = process.begin(start, place, "fault")
+    with contextlib.ExitStack() as whatever_comes:
+        whatever_comes.callback(process.end, begun.pid)
+        pid = held.awaited(place, begun.pid, deadline)
+        whatever_comes.enter_context(process.spared(pid or begun.pid))
+        if pid == begun.pid:
+            ended = Ended(pid, ALIVE, time.monotonic() - begun.at, 0)
+        else:
+            ended = process.finish(begun, deadline)
+            whatever_comes.callback(process.end, pid or begun.pid)
+        yield Original(ended, place, begun if pid == begun.pid else None, pid)
+
+
+def recover(site: Site) -> dict[str, Ended]:
+    """Recover the cell as it is planned; nothing of it is alive after that.
+
+    Returns:
+        How each phase ended, in the order in which they ended.
+    """
+    verbs = recovery_phases(site.cell.policy, site.cell.recovery_fault)
+    struck, ended = at_point(site.cell.recovery_fault), {}
+    with _around(site):
+        if struck and struck[0] == HELD:
+            return _interleaved(site, verbs)
+        for verb in verbs:
+            if verb == DECIDE and not _find_out(site):
+                continue
+            if verb != DECIDE:
+                testify(site)
+            ended[verb] = process.run_phase(site.start, site.place, verb, site.deadline)
+            if struck and verb == verbs[0] and ended[verb].how == FAULTS["kill"]:
+                tell(site.place, {"point": struck[1], "error": FAULTS["kill"]})
+    return ended
+
+
+def last(ended: Mapping[str, Ended], cell: Cell, original: Original) -> Ended | None:
+    """How recovery ended as a whole: the last phase's end, and whatever went wrong beside it."""
+    recoveries = [end for verb, end in ended.items() if verb.startswith("recover")]
+    if not recoveries:
+        return None
+    if cell.recovery_fault in ORIGINALS:
+        recoveries.insert(0, original.ended)
+    struck = at_point(cell.recovery_fault)
+    fine = {"exit", FAULTS["kill"]} if struck and struck[0] == "kill" else {"exit"}
+    whole = next((end for end in recoveries[:-1] if end.how not in fine), recoveries[-1])
+    return replace(whole, left_behind=sum(end.left_behind for end in ended.values()))
+
+
+def _interleaved(site: Site, verbs: tuple[str, ...]) -> dict[str, Ended]:
+    """The first recoverer is held at its point until the second has finished."""
+    first, second = verbs
+    held.prepare(site.place)
+    testify(site)
+    begun = process.begin(site.start, site.place, first)
+    ended: dict[str, Ended] = {}
+    with contextlib.ExitStack() as whatever_comes:
+        whatever_comes.callback(process.end, begun.pid)
+        with process.spared(begun.pid):
+            if held.awaited(site.place, begun.pid, site.deadline) is not None:
+                testify(site)
+                ended[second] = process.run_phase(site.start, site.place, second, site.deadline)
+                held.release(site.place)
+        ended[first] = process.finish(begun, site.deadline)
+    return ended
+
+
+@contextlib.contextmanager
+def _around(site: Site) -> Iterator[None]:
+    """What stands around the recovery while it runs."""
+    around = site.cell.recovery_fault
+    if around in DAMAGE:
+        path, lines = offered(site.runtime, "damage")(site.in_hand, around)
+        tell(site.place, {"fault": around, **({} if lines is None else {"lines": lines})}, path)
+    if around not in STALE_LOCKS:
+        yield
+        return
+    path = offered(site.runtime, "lock")(site.in_hand)
+    with locked.standing(around, path, site.place):
+        tell(site.place, {"fault": around})
+        yield
+
+
+def _find_out(site: Site) -> bool:
+    """What a person finds out about an operation that was stopped; False where nothing is asked."""
+    if site.runtime.state(site.in_hand).status != STOPPED:
+        return False
+    effects, damage = observe.effects(site.place, site.cell)
+    approved = request.approved(site.cell)
+    if damage or len(effects) not in (0, approved.effects):
+        return False
+    with open(os.path.join(site.place, folder.FINDING), "w", encoding="ascii") as file:
+        file.write("present" if effects else "absent")
+    return True
+
+
+# The witness.
+
+
+def testify(site: Site) -> None:
+    """Write what the cell's witness says now, for the recovery that comes next."""
+    path = os.path.join(site.place, folder.WITNESS)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    # A recoverer that is held is alive, which is for the fence to tell; what an original had sent
+    # is in flight.
+    sent = site.cell.recovery_fault in ORIGINALS and held.pid(site.place) is not None
+    in_flight = bool(site.settle()) or sent
+    effects, damage = observe.effects(site.place, site.cell)
+    timeline = None if damage else _timeline(site, effects, in_flight)
+    if timeline is not None:
+        with open(path, "wb") as file:
+            file.write(witness.written(timeline))
+
+
+def _timeline(site: Site, effects: tuple[Effect, ...], in_flight: bool) -> Timeline | None:
+    """The envelope of this witness, and its manifest; None of one that is absent."""
+    owner, covers = request.approved(site.cell).operation_key, _covers(site)
+    opposite = () if effects else _of(owner, site.cell)
+    match site.cell.witness:
+        case "absent":
+            return None
+        case "lagging":
+            return _registered(owner, _envelope(owner, 0, (), False))
+        case "foreign":
+            other = f"{owner}-of-another"
+            return _registered(other, _envelope(other, covers, opposite, in_flight))
+        case "damaged":
+            whole = _envelope(owner, covers, effects, in_flight)
+            changed = _envelope(owner, covers, opposite, in_flight)
+            return Timeline(owner, (changed,), {changed["id"]: witness.digest(whole)})
+        case _:
+            return _registered(owner, _envelope(owner, covers, effects, in_flight))
+
+
+def _covers(site: Site) -> int:
+    return fence.over(os.path.join(site.place, folder.ATTEMPTS))
+
+
+def _of(owner: str, cell: Cell) -> tuple[Effect, ...]:
+    """What a witness says that speaks of an effect which is not there."""
+    approved = request.approved(cell)
+    return (Effect("E1", owner, None, approved.target),) * approved.effects
+
+
+def _envelope(owner: str, covers: int, effects: tuple[Effect, ...], in_flight: bool) -> Envelope:
+    named = [{**as_map(e), "effect_id": f"E{n}"} for n, e in enumerate(effects, 1)]
+    return {
+        "id": f"effects-{covers}",
+        "owner": owner,
+        "available_at": covers,
+        "kind": witness.EFFECTS,
+        "body": {"effects": named, "in_flight": in_flight},
+    }
+
+
+def _registered(owner: str, envelope: Envelope) -> Timeline:
+    return Timeline(owner, (envelope,), {envelope["id"]: witness.digest(envelope)})
+
+
+def tell(place: str, value: Mapping[str, Json], path: str | None = None) -> None:
+    """Write an event of recovery that this process made happen, or saw."""
+    line = EventLine("recover", "fault", dict(value), os.getpid(), path, time.time())
+    ledger.append(os.path.join(place, folder.EVENTS), line)

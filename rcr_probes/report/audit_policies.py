@@ -1,0 +1,382 @@
+"""What the article's other systems did: each audit-failure policy, the drain, a lost response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from rcr_probes.errors import EvidenceError
+from rcr_probes.evidence.store import CAPTURES, Evidence
+from rcr_probes.model import NONE, Capture, Json, Observation, VerdictName
+from rcr_probes.report.texts import text
+
+POLICIES = "rcr_probes.contrast.policies:runtime"
+DRAIN = "rcr_probes.contrast.drain:runtime"
+SUBMISSION = "rcr_probes.contrast.submission:runtime"
+
+# How an operation under an audit-failure policy was struck → its fault, and its point where another
+# point has the same fault. The audit is refused before the action where it comes first.
+STRUCK: Mapping[str, tuple[str, str | None]] = {
+    "audit_refused": ("result_refused", None),
+    "killed_after": ("kill", "after_action"),
+    "killed_before": ("kill", "before_action"),
+    "killed_stored": ("kill", "after_result"),
+    "action_failed": ("exception", "before_action"),
+}
+_WORDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
+_AGAIN = "again"
+_ON = "on"
+_CHANGED = "changed"  # the event of the audit that says that the change was made
+
+_OUTCOME = (
+    "audit_policy",
+    "effect_kind",
+    "caller_sees",
+    "state_after_fault",
+    "setting",
+    "effects",
+    "audit_rows",
+    "again_sees",
+    "again_effects",
+    "again_audit_rows",
+    "verdict",
+)
+_DRAIN = (
+    "variant",
+    "point",
+    "fault",
+    "caller_sees",
+    "hold",
+    "audit_rows",
+    "audit_last",
+    "published",
+    "log",
+    "again_sees",
+    "again_published",
+    "verdict",
+)
+_RESPONSE = (
+    "memory",
+    "point",
+    "fault",
+    "dedupe",
+    "digest",
+    "state_after_fault",
+    "objects",
+    "again_is",
+    "again_objects",
+    "verdict",
+    "eligibility",
+)
+_COUNTS = (
+    "effects", "audit_rows", "again_effects", "again_audit_rows", "published", "again_published",
+    "objects", "again_objects",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one observation saw of such a system.
+
+    Attributes:
+        error: what the caller saw; None where no phase ran.
+        effects: how many effects there were, outside.
+        calls: how many calls of the executor.
+        kept: what the system kept: the setting, or the drain.
+        audit: the rows of its audit, in their order.
+        log: what it noted in its log.
+    """
+
+    error: str | None
+    effects: int
+    calls: int
+    kept: Mapping[str, Json]
+    audit: tuple[Mapping[str, Json], ...]
+    log: tuple[str, ...]
+
+    @property
+    def done(self) -> bool:
+        """Whether something was done: the setting is on, or there is an effect."""
+        return self.kept.get("setting") == _ON or self.effects > 0
+
+    @property
+    def told(self) -> bool:
+        """Whether the audit says that it was done."""
+        return any(row["audit"] == _CHANGED for row in self.audit)
+
+
+def seen(observed: Observation) -> Seen:
+    """The same observation in the words of these systems."""
+    evidence = observed.recorded.evidence or ()
+    return Seen(
+        error=observed.error,
+        effects=len(observed.effects or ()),
+        calls=observed.calls or 0,
+        kept=next((one for one in evidence if "setting" in one or "drain" in one), {}),
+        audit=tuple(one for one in evidence if "audit" in one),
+        log=tuple(str(one["log"]) for one in evidence if "log" in one),
+    )
+
+
+def outcomes(
+    evidence: Evidence, lang: str = "en", *, struck: str = "audit_refused"
+) -> pd.DataFrame:
+    """An operation under each audit-failure policy, with an effect of either kind, struck alike.
+
+    Args:
+        evidence: of the plan ``contrast``.
+        lang: ``en`` or ``zh``.
+        struck: of ``STRUCK``.
+
+    Returns:
+        A row for each policy and kind of effect; columns policy, kind, what the caller saw, the
+        state, the setting, effects and audit rows after the fault; what the caller saw who
+        submitted the operation again in a new process, effects and audit rows then, the verdict.
+
+    Raises:
+        EvidenceError: it has no such cells.
+    """
+    fault, point = STRUCK[struck]
+    rows = []
+    for capture in _captures(evidence, POLICIES):
+        cell = capture.cell
+        chosen = (cell.fault, cell.policy, cell.dedupe) == (fault, _AGAIN, NONE)
+        if not chosen or point not in (None, cell.point):
+            continue
+        first, last = (seen(one) for one in capture.measurement.observations)
+        policy, kind = _parts(capture)
+        values = (
+            text(f"audit_policy.{policy}", lang),
+            text(f"effect_kind.{kind}", lang),
+            first.error,
+            capture.measurement.observations[0].recorded.status,
+            first.kept.get("setting"),
+            first.effects,
+            len(first.audit),
+            last.error,
+            last.effects,
+            len(last.audit),
+            _verdict(capture, lang),
+        )
+        rows.append((_place(policy), values))
+    rows.sort(key=lambda one: one[0])
+    return _frame([values for _, values in rows], _OUTCOME, lang)
+
+
+def _goes_on(captures: Sequence[Capture]) -> bool:
+    """Where the audit is refused, the operation is done all the same, and its caller told so."""
+    refused = [c for c in captures if c.cell.fault == STRUCK["audit_refused"][0]]
+    return bool(refused) and all(_first(c).error == NONE and _first(c).effects for c in refused)
+
+
+def _audited(captures: Sequence[Capture]) -> bool:
+    """Nothing that was done stands without a row of the audit."""
+    return not any(_first(c).done and not _first(c).told for c in captures)
+
+
+def _truthful(captures: Sequence[Capture]) -> bool:
+    """The audit says of nothing that it was done, where nothing was."""
+    return not any(_first(c).told and not _first(c).done for c in captures)
+
+
+def _once(captures: Sequence[Capture]) -> bool:
+    """Submitting the operation again leaves no second effect."""
+    return all(_last(c).effects <= 1 for c in captures if c.cell.policy == _AGAIN)
+
+
+def _not_stuck(captures: Sequence[Capture]) -> bool:
+    """Submitted again, an operation whose effect is missing is not refused."""
+    return not any(_is(c, "blocked") for c in captures if c.cell.policy == _AGAIN)
+
+
+def _not_lost(captures: Sequence[Capture]) -> bool:
+    """Where the system says done, what is outside has it."""
+    return not any(_is(c, "lost_effect") for c in captures)
+
+
+DEMANDS: Mapping[str, Callable[[Sequence[Capture]], bool]] = {
+    "goes_on": _goes_on,
+    "audited": _audited,
+    "truthful": _truthful,
+    "once": _once,
+    "not_stuck": _not_stuck,
+    "not_lost": _not_lost,
+}
+
+
+def demands(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+    """What may be asked of an audit-failure policy, and which of it each one kept in every cell.
+
+    The executor of these cells acts on every call.
+
+    Returns:
+        A row for each policy and kind of effect; columns policy, kind, and each demand: yes or no.
+
+    Raises:
+        EvidenceError: it has no such cells.
+    """
+    rows = [
+        (
+            text(f"audit_policy.{policy}", lang),
+            text(f"effect_kind.{kind}", lang),
+            *(text(f"contrast.{_WORDS[one]}", lang) for one in kept_by.values()),
+        )
+        for (policy, kind), kept_by in kept(evidence).items()
+    ]
+    return _frame(rows, ("audit_policy", "effect_kind", *DEMANDS), lang)
+
+
+def kept(evidence: Evidence) -> dict[tuple[str, str], dict[str, bool | None]]:
+    """Policy and kind of effect → demand → whether it was kept in every cell of them.
+
+    None where one of these cells is unknown: nothing can be said of all of them.
+    """
+    groups: dict[tuple[str, str], list[Capture]] = {}
+    for capture in _captures(evidence, POLICIES):
+        if capture.cell.dedupe == NONE:
+            groups.setdefault(_parts(capture), []).append(capture)
+    return {
+        key: {
+            name: holds(groups[key]) if _known(groups[key]) else None
+            for name, holds in DEMANDS.items()
+        }
+        for key in sorted(groups, key=lambda one: _place(one[0]))
+    }
+
+
+def _known(captures: Sequence[Capture]) -> bool:
+    return not any(_is(capture, "unknown") for capture in captures)
+
+
+def _is(capture: Capture, verdict: VerdictName) -> bool:
+    """Whether it has this verdict; one without any is unknown."""
+    found = capture.judgement.verdict
+    return (found.verdict if found else "unknown") == verdict
+
+
+def drains(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+    """The drain and its successor: what stood after the fault, and what starting again did.
+
+    Returns:
+        A row for each variant and fault; columns variant, point, fault, what the caller saw, whose
+        hold stood, audit rows, what the last one says, whether its activity was published, what
+        the log notes, what the caller saw who started again, what was published then, the verdict.
+
+    Raises:
+        EvidenceError: it has no such cells.
+    """
+    rows = []
+    for capture in _whole(evidence, DRAIN):
+        first, last = (seen(one) for one in capture.measurement.observations)
+        by = first.kept.get("by")
+        word = "stands" if first.kept.get("drain") == "draining" else "none"
+        values = (
+            text(f"drain_variant.{capture.cell.variant}", lang),
+            *_struck(capture),
+            first.error,
+            text(f"contrast.hold_{word}_{by}", lang) if by else text("contrast.hold_none", lang),
+            len(first.audit),
+            first.audit[-1]["audit"] if first.audit else None,
+            first.effects,
+            ", ".join(first.log) or None,
+            last.error,
+            last.effects,
+            _verdict(capture, lang),
+        )
+        rows.append(values)
+    return _frame(rows, _DRAIN, lang)
+
+
+def responses(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+    """A submission whose answer is lost, or whose server died, and what sending it again did.
+
+    Returns:
+        A row for each cell; columns what the server remembers, point, fault, dedupe, digest, the
+        state and the objects after the fault, what became of sending it again to a new process,
+        the objects then, the verdict, what the evidence after the fault allowed.
+
+    Raises:
+        EvidenceError: it has no such cells.
+    """
+    rows = []
+    for capture in _whole(evidence, SUBMISSION):
+        first, last = (seen(one) for one in capture.measurement.observations)
+        decision = capture.judgement.decision
+        values = (
+            text(f"submission_memory.{capture.cell.variant}", lang),
+            *_struck(capture),
+            capture.cell.dedupe,
+            capture.cell.digest,
+            capture.measurement.observations[0].recorded.status,
+            first.effects,
+            _again(first, last, lang),
+            last.effects,
+            _verdict(capture, lang),
+            text(f"eligibility.{decision.eligibility}", lang) if decision else None,
+        )
+        rows.append(values)
+    return _frame(rows, _RESPONSE, lang)
+
+
+def _again(first: Seen, last: Seen, lang: str) -> str | None:
+    """What became of what was sent again; None where nothing was."""
+    if last.error is None:
+        return None
+    if last.error != NONE:
+        return last.error
+    return text(f"contrast.{'executed' if last.calls > first.calls else 'replayed'}", lang)
+
+
+def _captures(evidence: Evidence, runtime: str) -> Iterator[Capture]:
+    return (one for one in evidence.captures() if one.cell.runtime == runtime)
+
+
+def _whole(evidence: Evidence, runtime: str) -> Iterator[Capture]:
+    """Of each cell the capture in which it was tried again; the one without, where none was."""
+    every = list(_captures(evidence, runtime))
+    tried = {_but_policy(one) for one in every if one.cell.policy == _AGAIN}
+    return (c for c in every if c.cell.policy == _AGAIN or _but_policy(c) not in tried)
+
+
+def _but_policy(capture: Capture) -> tuple[object, ...]:
+    cell = capture.cell
+    return (cell.variant, cell.point, cell.fault, cell.dedupe, cell.digest)
+
+
+def _first(capture: Capture) -> Seen:
+    return seen(capture.measurement.observations[0])
+
+
+def _last(capture: Capture) -> Seen:
+    return seen(capture.measurement.observations[-1])
+
+
+def _parts(capture: Capture) -> tuple[str, str]:
+    """The policy and the kind of effect of a variant."""
+    policy, _, kind = (capture.cell.variant or "").rpartition("_")
+    return policy, kind
+
+
+def _place(policy: str) -> int:
+    """The order of the article, and of what it cites."""
+    known = ("shared_catch", "side_path", "rollback", "audit_first", "fail_closed")
+    return known.index(policy) if policy in known else len(known)
+
+
+def _struck(capture: Capture) -> tuple[str, str]:
+    return capture.cell.point, capture.cell.fault
+
+
+def _verdict(capture: Capture, lang: str) -> str | None:
+    found = capture.judgement.verdict
+    return text(f"verdict.{found.verdict}", lang) if found else None
+
+
+def _frame(rows: Sequence[Sequence[object]], columns: Sequence[str], lang: str) -> pd.DataFrame:
+    if not rows:
+        raise EvidenceError(CAPTURES, "holds no such cells.", "Run the plan contrast.")
+    frame = pd.DataFrame(rows, columns=list(columns))
+    frame = frame.astype({one: "Int64" if one in _COUNTS else "string" for one in columns})
+    return frame.rename(columns=lambda name: text(f"column.{name}", lang))

@@ -1,0 +1,163 @@
+"""No capture tells of a recovery that cannot have been: forgeries of real ones are found.
+
+A forger here changes one thing in a real capture, and derives, digests and seals anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from rcr_probes import run as runs
+from rcr_probes.evidence import consistency, seal
+from rcr_probes.evidence.derive import derive
+from rcr_probes.model import Capture, Cell, Plan
+from tests.evidence.test_course import Change, insert, put, remove
+
+BEFORE: dict[str, Any] = {"point": "before_action", "fault": "kill", "policy": "evidence_gated"}
+AFTER: dict[str, Any] = {"point": "after_action", "fault": "kill", "policy": "evidence_gated"}
+LATE: dict[str, Any] = {"point": "none", "fault": "none", "recovery_fault": "late_original"}
+CELLS: Mapping[str, Cell] = {
+    "plain": Cell(**BEFORE),
+    "repaired": Cell(**AFTER),
+    "killed": Cell(**BEFORE, recovery_fault="kill@after_action"),
+    "raised": Cell(**BEFORE, recovery_fault="exception@before_action"),
+    "held": Cell(**BEFORE, recovery_fault="held@before_action", recoverers=2),
+    "twice": Cell(**AFTER, recovery_fault="twice"),
+    "damaged": Cell(**AFTER, recovery_fault="torn_line"),
+    "locked": Cell(**AFTER, recovery_fault="lock_dead"),
+    "stopped": Cell(**AFTER, witness="absent"),
+    "decided": Cell(**BEFORE, witness="absent", recovery_fault="person_present"),
+    "undecided": Cell(**BEFORE, witness="absent", recovery_fault="person_absent"),
+    "late": Cell(**LATE, policy="resume"),
+    "fenced": Cell(**LATE, policy="resume", variant="fenced"),
+    "alive": Cell(
+        point="none", fault="none", policy="evidence_gated", recovery_fault="original_alive"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Capture]:
+    into = tmp_path_factory.mktemp("forged") / "evidence"
+    evidence = runs.run(Plan("recovered", tuple(CELLS.values())), into)
+    made = {c.cell: c for c in evidence.captures()}
+    return {name: made[cell] for name, cell in CELLS.items()}
+
+
+def found(capture: Capture, change: Change) -> list[str]:
+    """What the check says of a capture after a careful forger changed it."""
+    data = json.loads(msgspec.json.encode(capture))
+    change(data)
+    changed = msgspec.convert(data, Capture)
+    forged = seal.seal(changed.measurement, derive(changed.measurement), changed.circumstances)
+    return list(consistency.problems(forged))
+
+
+def cell(**axes: Any) -> Change:
+    return lambda data: data["measurement"]["cell"].update(axes)
+
+
+def lacking(**value: Any) -> Change:
+    """Take away the events of recovery that say so."""
+
+    def gone(event: Any) -> bool:
+        recovery: bool = event["phase"] == "recover"
+        return recovery and value.items() <= event["value"].items()
+
+    return lambda data: remove(data["measurement"], gone)
+
+
+def last(*happened: tuple[str, Any]) -> Change:
+    """Put events at the end of recovery."""
+
+    def change(data: Any) -> None:
+        measured = data["measurement"]
+        insert(measured, len(measured["events"]), "recover", *happened)
+
+    return change
+
+
+def not_reached(data: Any) -> None:
+    """Let no recovery have come to a point."""
+    remove(data["measurement"], lambda e: (e["phase"], e["lane"]) == ("recover", "point"))
+
+
+def told_late(data: Any) -> None:
+    """Let what stood before recovery be told of after its first event."""
+    events = data["measurement"]["events"]
+    first = next(n for n, e in enumerate(events) if e["phase"] == "recover")
+    events[first], events[first + 1] = events[first + 1], events[first]
+    for number, event in enumerate(events):
+        event["seq"] = number
+
+
+WAYS: Mapping[str, tuple[str, Change, str]] = {
+    "a kill that nobody plans": ("killed", cell(recovery_fault="none"), "does not plan"),
+    "a kill as an exception": (
+        "killed", cell(recovery_fault="exception@after_action"), "does not plan"
+    ),
+    "a kill elsewhere": ("killed", cell(recovery_fault="kill@before_action"), "does not plan"),
+    "a kill without its end": ("killed", lacking(error="SIGKILL"), "ran 2 times"),
+    "a killed recovery that returned": ("killed", last(("return", {"error": "none"})), "ran 1"),
+    "an exception as a kill": (
+        "raised", cell(recovery_fault="kill@before_action"), "does not plan"
+    ),
+    "a strike where nothing was reached": ("raised", not_reached, "not reached before"),
+    "a strike told twice": (
+        "raised",
+        last(("fault", {"point": "before_action", "fault": "exception"})),
+        "more than once",
+    ),
+    "one recoverer for two": ("held", cell(recoverers=1), "no plan allows it"),
+    "two that were not held": ("held", lacking(fault="held"), "ran 1 times"),
+    "recovered twice, told as once": ("twice", cell(recovery_fault="none"), "ran 1 times"),
+    "recovered once, told as twice": ("repaired", cell(recovery_fault="twice"), "ran 2 times"),
+    "damage that nobody plans": ("damaged", cell(recovery_fault="none"), "does not plan"),
+    "other damage": ("damaged", cell(recovery_fault="nulls"), "does not plan"),
+    "damage after recovery had begun": ("damaged", told_late, "after recovery had begun"),
+    "damage told of twice": ("damaged", last(("fault", {"fault": "torn_line"})), "more than once"),
+    "a lock that nobody plans": ("locked", cell(recovery_fault="none"), "does not plan"),
+    "a witness that says nothing, as one that does": ("stopped", cell(witness="exact"), "first"),
+    "a witness that counts, as one that is absent": (
+        "repaired", cell(witness="absent"), "effect was 'unknown'"
+    ),
+    "nobody's decision": (
+        "stopped", last(("audit", {"event": "operation.decided"})), "does not plan"
+    ),
+    "a decision that nobody waited for": ("decided", cell(recovery_fault="twice"), "person"),
+    "a decision told twice": (
+        "decided", last(("audit", {"event": "operation.decided"})), "more than once"
+    ),
+    "a decision before the stop": (
+        "decided", lacking(status="verification_required"), "had not stopped"
+    ),
+    "an original that nobody plans": ("late", cell(recovery_fault="none"), "does not plan"),
+    "a refusal without a token": ("fenced", cell(variant="baseline"), "does not plan"),
+    "a policy that it does not have": ("plain", cell(policy="requeue"), "does not have"),
+    "a word that nothing knows": ("plain", cell(recovery_fault="hang@response"), "nothing knows"),
+    "a witness that nothing knows": ("plain", cell(witness="blind"), "nothing knows"),
+    "a second recovery's process": (
+        "plain", put("circumstances.pids.recover_2", 77), "which the cell does not have"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_what_was_run_is_believed(captures: Mapping[str, Capture], name: str) -> None:
+    """The forger's tools, used for nothing, find nothing."""
+    assert found(captures[name], lambda data: None) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_recovery_that_cannot_have_been_is_found(
+    captures: Mapping[str, Capture], way: str
+) -> None:
+    """What stood around it, how often it ran, who decided, and what its witness could say."""
+    name, change, problem = WAYS[way]
+    said = found(captures[name], change)
+    assert any(problem in one for one in said), said
