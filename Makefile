@@ -42,7 +42,7 @@ notebooks: .venv/installed-notebooks ## execute the committed notebooks again, i
 	$(BIN)/rcr notebooks --into notebooks
 
 evidence: .venv/installed-core ## measure the committed evidence again, and transcribe the published
-	@for plan in article locations faults contrast syscalls power; do \
+	@for plan in article locations faults contrast syscalls power power_local; do \
 		rm -rf "evidence/$$plan" && $(BIN)/rcr run "$$plan" --into "evidence/$$plan" || exit 1; \
 	done
 	$(BIN)/python scripts/transcribe_article.py

@@ -126,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
 
     job = "measure every cell of a plan: 0 complete, 3 some cells unknown, 130 interrupted"
     add = command(commands.run, job, "run article", language).add_argument
-    shipped = "a shipped plan (article), a generated one (syscalls, power), or a .toml file"
+    shipped = "a shipped plan (article), a generated one (syscalls, power, power_local), or .toml"
     add("plan", metavar="PLAN", help=shipped)
     add("--into", **folder, help="the evidence folder (runs/PLAN)")
     add("--start", choices=STARTS, default="fork", help="how a phase starts (fork)")

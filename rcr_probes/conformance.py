@@ -20,7 +20,7 @@ from rcr_probes.model import (
     FAULTS,
     NONE,
     POINTS,
-    POWER_LOSS,
+    POWER_LOSSES,
     Capture,
     Cell,
     Observation,
@@ -95,7 +95,7 @@ def _cells(name: str, runtime: Runtime) -> Iterator[Cell]:
     for variant in variants:
         for point in sorted(runtime.points, key=POINTS.index):
             for kind in sorted(runtime.points[point]):
-                fault = f"{kind}#0" if kind == POWER_LOSS else kind
+                fault = f"{kind}#0" if kind in POWER_LOSSES else kind
                 yield Cell(runtime=name, variant=variant, point=point, fault=fault, policy="never")
 
 

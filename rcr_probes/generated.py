@@ -2,6 +2,7 @@
 
 ``syscalls``: every call of the operation that can change a file of its private folder, struck in
 every way that a call can be. ``power``: every state that a power loss leaves at every point.
+``power_local``: the same where an effect is there, which is on the same disk.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from dataclasses import dataclass
 
 from rcr_probes import strace
 from rcr_probes.errors import PlanError
-from rcr_probes.model import BASELINE, CALL_FAULTS, NONE, POWER_LOSS, REFERENCE, Cell, Plan
+from rcr_probes.model import (
+    BASELINE,
+    CALL_FAULTS,
+    NONE,
+    POWER_LOSS,
+    POWER_LOSS_LOCAL,
+    REFERENCE,
+    Cell,
+    Plan,
+)
 from rcr_probes.runtime import load
 
 _RECORDER = "rcr_probes.recording"
@@ -32,11 +42,11 @@ class Recorded:
 
     Attributes:
         calls: step, call, file and number of each; the step is the last point before it.
-        states: point → how many states a power loss leaves there.
+        states: kind of power loss → point → how many states it leaves there.
     """
 
     calls: tuple[tuple[str, str, str, int], ...]
-    states: Mapping[str, int]
+    states: Mapping[str, Mapping[str, int]]
 
 
 def generated(name: str) -> Plan:
@@ -88,18 +98,34 @@ def _at_calls(variant: str, calls: Iterable[tuple[str, str, str, int]]) -> Itera
 
 
 def _power() -> Iterator[Cell]:
+    for variant in (BASELINE, _FSYNC):
+        states = recorded(variant).states[POWER_LOSS]
+        yield from _at_states(POWER_LOSS, variant, states)
+
+
+def _power_local() -> Iterator[Cell]:
+    """Where the effect is there, and is at risk: just now, and with all of its record written."""
+    for variant in (BASELINE, _FSYNC):
+        states = recorded(variant).states[POWER_LOSS_LOCAL]
+        at_risk = {point: states[point] for point in ("after_action", "response")}
+        yield from _at_states(POWER_LOSS_LOCAL, variant, at_risk)
+
+
+def _at_states(kind: str, variant: str, states: Mapping[str, int]) -> Iterator[Cell]:
     """Without a recovery nothing is seen that the first observation does not show."""
     ways = [way for way in _policies() if way != "never"]
-    for variant in (BASELINE, _FSYNC):
-        for point, states in recorded(variant).states.items():
-            for state, policy in itertools.product(range(states), ways):
-                fault = f"{POWER_LOSS}#{state}"
-                yield Cell(point=point, fault=fault, policy=policy, variant=variant)
+    for point, count in states.items():
+        for state, policy in itertools.product(range(count), ways):
+            yield Cell(point=point, fault=f"{kind}#{state}", policy=policy, variant=variant)
 
 
 def _policies() -> tuple[str, ...]:
     return ("again", *load(REFERENCE).recoveries, "never")
 
 
-_PLANS: Mapping[str, Callable[[], Iterator[Cell]]] = {"power": _power, "syscalls": _syscalls}
+_PLANS: Mapping[str, Callable[[], Iterator[Cell]]] = {
+    "power": _power,
+    "power_local": _power_local,
+    "syscalls": _syscalls,
+}
 NAMES = tuple(_PLANS)

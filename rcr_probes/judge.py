@@ -64,7 +64,7 @@ def fired(measured: Measurement) -> bool | None:
     match cell.kind:
         case "kill":
             return observed.ended == shown or observed.standing is True
-        case "power_loss":
+        case "power_loss" | "power_loss_local":
             left = state_of(cell.fault)
             return observed.ended == shown and any(e.get("state") == left for e in struck)
         case "torn_append":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 Json = Any  # a JSON value; in facts: strings, integers, booleans, null, and lists and maps of them
 
@@ -53,6 +53,7 @@ FAULTS: Mapping[str, str] = {
     "response_lost": "RESPONSE_LOST",
     "error_after_call": "EIO",
     "power_loss": "SIGKILL",
+    "power_loss_local": "SIGKILL",
 }
 # Where each kind is possible at all; a runtime may support it at fewer points.
 FAULT_POINTS: Mapping[str, tuple[str, ...]] = {
@@ -72,8 +73,12 @@ FAULT_POINTS: Mapping[str, tuple[str, ...]] = {
     "response_lost": ("response",),
     "error_after_call": (),
     "power_loss": (*POINTS, *EXECUTOR_POINTS),
+    "power_loss_local": (*POINTS, *EXECUTOR_POINTS),
 }
-POWER_LOSS = "power_loss"  # planned as power_loss#N: with state N of those that it may leave
+# Planned as power_loss#N: with state N of those that it may leave. Of a local executor the effects
+# are on the same disk.
+POWER_LOSS, POWER_LOSS_LOCAL = "power_loss", "power_loss_local"
+POWER_LOSSES = (POWER_LOSS, POWER_LOSS_LOCAL)
 # What strikes at a point that is a system call (CALL@FILE#N, strace.py): strace, instead of that
 # call; or a tracer of ours (tracer.py), once the call is done.
 CALL_FAULTS = ("kill", "io_error", "disk_full", "error_after_call")
@@ -85,10 +90,10 @@ AUDIT_FAULTS = (
 )  # fmt: skip
 # They leave nothing to see outside the process, and nothing that must be lifted.
 PROCESS_FAULTS = (
-    "exception", "kill", "kill_host", "hang", "response_lost", "error_after_call", "power_loss",
+    "exception", "kill", "kill_host", "hang", "response_lost", "error_after_call", *POWER_LOSSES,
 )  # fmt: skip
 # By which a process ends.
-ENDING_FAULTS = ("kill", "kill_host", "torn_append", "hang", "power_loss")
+ENDING_FAULTS = ("kill", "kill_host", "torn_append", "hang", *POWER_LOSSES)
 HANG = "hang"  # the fault, and how a phase ended that was killed once it had provably hung
 
 # What a receiver does to a call → the side of its effect; the proof is written before the strike.
@@ -122,13 +127,13 @@ def recovery_phases(policy: str | None, recovery_fault: str | None) -> tuple[str
 
 def kind_of(fault: str) -> str:
     """The kind of a fault: all that it is called, but of a power loss without its state."""
-    return POWER_LOSS if state_of(fault) is not None else fault
+    return fault.partition("#")[0] if state_of(fault) is not None else fault
 
 
 def state_of(fault: str) -> int | None:
     """Which state a power loss leaves, from 0; None of other faults, and where none is said."""
     kind, _, number = fault.partition("#")
-    if kind != POWER_LOSS or not (number.isascii() and number.isdigit() and len(number) <= 5):
+    if kind not in POWER_LOSSES or not (number.isascii() and number.isdigit() and len(number) <= 5):
         return None
     return int(number) if str(int(number)) == number else None
 
@@ -321,6 +326,32 @@ class Event:
     phase: str
     lane: Lane
     value: Mapping[str, Json]
+
+
+class _Noted(Protocol):
+    """An event, or the line of one that has no number yet."""
+
+    @property
+    def lane(self) -> Lane: ...
+    @property
+    def value(self) -> Mapping[str, Json]: ...
+
+
+Noted = TypeVar("Noted", bound=_Noted)
+
+
+def effects_left(events: Iterable[Noted]) -> list[Noted]:
+    """Of the effects that events tell, those that are there: a lost power may take the last ones.
+
+    What it left of them, its own event says.
+    """
+    there: list[Noted] = []
+    for event in events:
+        if event.lane == "effect":
+            there.append(event)
+        elif event.lane == "fault" and isinstance(number := event.value.get("effects"), int):
+            del there[max(number, 0) :]
+    return there
 
 
 @dataclass(frozen=True, slots=True)

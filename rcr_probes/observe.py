@@ -19,7 +19,7 @@ from rcr_probes.model import (
     ENDING_FAULTS,
     FAULTS,
     HANG,
-    POWER_LOSS,
+    POWER_LOSSES,
     RECEIVED,
     Cell,
     Effect,
@@ -27,6 +27,7 @@ from rcr_probes.model import (
     Observation,
     Recorded,
     by_receiver,
+    effects_left,
     kind_of,
 )
 from rcr_probes.phase import shown
@@ -115,12 +116,10 @@ def effects(place: str, cell: Cell) -> tuple[tuple[Effect, ...], tuple[str, ...]
 def events(lines: Sequence[EventLine]) -> tuple[Event, ...]:
     """The events as facts: numbered in order, effects named, no pid and no path."""
     named: list[Event] = []
-    arrived = 0
     for seq, line in enumerate(lines):
         value = line.value
         if line.lane == "effect":
-            arrived += 1
-            value = {"effect_id": f"E{arrived}", **value}
+            value = {"effect_id": f"E{len(effects_left(lines[: seq + 1]))}", **value}
         named.append(Event(seq, line.phase, line.lane, value))
     return tuple(named)
 
@@ -163,8 +162,8 @@ def observe(
     calls = ledger.read(os.path.join(place, folder.CALLS), CallLine)
     seen, effect_damage = effects(place, cell)
     state, record_damage = _recorded(place, lines.lines, runtime, operation, asked)
-    left = cell.kind == POWER_LOSS or (cell.recovery_fault in DAMAGE and after == "recover")
-    if record_damage and left and not (asked and any(_asking(asked))):
+    broken = cell.kind in POWER_LOSSES or (cell.recovery_fault in DAMAGE and after == "recover")
+    if record_damage and broken and not (asked and any(_asking(asked))):
         record_damage = ()  # what was left there is a fact, also where nobody can read it
     struck = strike(lines.lines, runtime, operation) if after == "fault" else None
     answer = returned(lines.lines, after)
@@ -246,8 +245,11 @@ def _contradictions(
 ) -> tuple[str, ...]:
     """What the harness's own files say against each other, or against the process."""
     damage = []
-    for lane, count in (("effect", effects), ("call", calls)):
-        noted = sum(e.lane == lane for e in lines)
+    called = sum(e.lane == "call" for e in lines)
+    for lane, noted, count in (
+        ("effect", len(effects_left(lines)), effects),
+        ("call", called, calls),
+    ):
         if noted != count:
             damage.append(f"events.jsonl: {noted} events of lane {lane}, but {count} in the ledger")
     if any(e.value.get("error") == ledger.UNKNOWN_POINT for e in lines):

@@ -32,6 +32,8 @@ from rcr_probes.model import (
     POINTS,
     POLICIES,
     POWER_LOSS,
+    POWER_LOSS_LOCAL,
+    POWER_LOSSES,
     RECEIVED,
     RECEIVER_FAULTS,
     RECOVERY_FAULTS,
@@ -216,10 +218,10 @@ def _validate(cell: Cell) -> None:
     runtime = _loaded(cell.runtime)
     if "@" not in cell.point:  # a system call is looked at together with its fault
         _known("point", cell.point, (NONE, *POINTS, *EXECUTOR_POINTS))
-    if cell.fault == POWER_LOSS:
+    if cell.fault in POWER_LOSSES:
         raise PlanError(
-            f"The fault {POWER_LOSS!r} does not say which state it leaves.",
-            f"Write {POWER_LOSS}#N; the states of a point are counted from 0, and the plan 'power' "
+            f"The fault {cell.fault!r} does not say which state it leaves.",
+            f"Write {cell.fault}#N; the states of a point are counted from 0, and the plan 'power' "
             "has them all.",
         )
     _known("fault", cell.kind, tuple(dict.fromkeys((NONE, *faults.KINDS, *RECEIVER_FAULTS))))
@@ -277,7 +279,7 @@ def _combination(cell: Cell, runtime: Runtime) -> None:
             f"The runtime {cell.runtime!r} does not support {cell.fault!r} at {cell.point!r}.",
             f"There it supports {', '.join(there)}.",
         )
-    if cell.kind == POWER_LOSS:
+    if cell.kind in POWER_LOSSES:
         _power(cell)
 
 
@@ -287,6 +289,11 @@ def _power(cell: Cell) -> None:
         raise PlanError(
             f"The fault {cell.fault!r} is out of range.",
             f"At most {power.MOST} states of a point are explored, counted from 0.",
+        )
+    if cell.kind == POWER_LOSS_LOCAL and cell.dedupe in RECEIVED:
+        raise PlanError(
+            f"The fault {cell.fault!r} cannot strike with dedupe = {cell.dedupe!r}.",
+            f"A receiver's effects are on no disk of ours: write {POWER_LOSS}#N.",
         )
     _strace(cell)
 
@@ -323,7 +330,7 @@ def _inside(cell: Cell, runtime: Runtime) -> None:
             f"so not at {cell.point!r}.",
             f"There it supports {', '.join(there) or 'nothing'}.",
         )
-    if cell.kind == POWER_LOSS:
+    if cell.kind in POWER_LOSSES:
         _power(cell)
 
 

@@ -51,6 +51,7 @@ class Change:
         to: the new path of a rename or a link.
         at: where data is written, or the length, in bytes; None is the file's end.
         data: what is written.
+        whole: whether it is there whole or not at all, and half of it is no state.
     """
 
     do: Do
@@ -58,6 +59,7 @@ class Change:
     to: str = ""
     at: int | None = 0
     data: bytes = b""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class _File:
     def parts(self) -> Iterator[tuple[int, bool]]:
         """Every first part of the changes since that is not all of them: from the longest."""
         for kept in reversed(range(len(self.since))):
-            if self.since[kept].do == "write":
+            if self.since[kept].do == "write" and not self.since[kept].whole:
                 yield kept, True
             yield kept, False
 

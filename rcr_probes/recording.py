@@ -12,7 +12,7 @@ import sys
 
 from rcr_probes import executors, folder, linux, outage, phase, power, process, recorder
 from rcr_probes.errors import RcrError
-from rcr_probes.model import NONE, Cell, Json
+from rcr_probes.model import NONE, POWER_LOSSES, Cell, Json
 from rcr_probes.runtime import load, offered
 from rcr_probes.scratch import scratch
 
@@ -33,7 +33,8 @@ def recorded(place: str, runtime: str, variant: str) -> dict[str, Json] | str:
 
     Returns:
         ``calls``: step, call, file and number of each call that can change a file, or make a
-        change last; the step is the last point before it. ``states``: point → how many states.
+        change last; the step is the last point before it. ``states``: kind of
+        power loss → point → how many states.
     """
     files = offered(load(runtime), "files")
     cell = Cell(point=_NOWHERE, fault="kill", runtime=runtime, variant=variant, policy="never")
@@ -58,8 +59,11 @@ def recorded(place: str, runtime: str, variant: str) -> dict[str, Json] | str:
             path = recorder.own(one.file, folder.RUNTIME)
             calls.append([step, one.call, names.get(path, path), one.nth])
     states = {
-        point: len(power.explored(outage.recorded(place, until=point)).states)
-        for point in dict.fromkeys(reached)
+        kind: {
+            point: len(power.explored(outage.recorded(place, kind, until=point)).states)
+            for point in dict.fromkeys(reached)
+        }
+        for kind in POWER_LOSSES
     }
     return {"calls": calls, "states": states}
 

@@ -40,7 +40,7 @@ from rcr_probes.ledger import EventLine
 from rcr_probes.model import (
     HANG,
     MEASURED,
-    POWER_LOSS,
+    POWER_LOSSES,
     Capture,
     Cell,
     Circumstances,
@@ -215,7 +215,7 @@ def _observed(
 
 def _start_of_fault(job: Job) -> str:
     """How the fault phase is started: strace is put before a new interpreter alone."""
-    stracing = traced.by_strace(job.cell) or job.cell.kind == POWER_LOSS
+    stracing = traced.by_strace(job.cell) or job.cell.kind in POWER_LOSSES
     return "spawn" if stracing else job.start
 
 

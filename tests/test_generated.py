@@ -20,7 +20,7 @@ from rcr_probes.errors import PlanError
 from rcr_probes.evidence import store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.rows import rows
-from rcr_probes.model import CALL_FAULTS, FAULTS, POINTS, Capture, Cell, Plan
+from rcr_probes.model import CALL_FAULTS, FAULTS, POINTS, POWER_LOSSES, Capture, Cell, Plan
 from rcr_probes.report.struck import step
 from tests.test_strace_cells import until
 
@@ -154,26 +154,37 @@ def test_facts_are_equal_in_two_runs_and_under_fork_and_spawn(
     assert facts[0] == facts[1] == facts[2]
 
 
-def test_the_power_plan_has_every_state_of_every_point_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name", "points"),
+    [
+        ("power_loss", "power", POINTS),
+        ("power_loss_local", "power_local", ("after_action", "response")),
+    ],
+)
+def test_a_power_plan_has_every_state_of_its_points_once(
+    kind: str, name: str, points: tuple[str, ...]
+) -> None:
     """As many as the recording says, from state 0 on."""
-    cells = plans.read("power").cells
+    cells = plans.read(name).cells
+    assert tuple(dict.fromkeys(c.point for c in cells)) == points
     for variant in ("baseline", "fsync"):
-        states = generated.recorded(variant).states
+        states = generated.recorded(variant).states[kind]
         assert tuple(states) == POINTS
         for point, count in states.items():
             own = [c for c in cells if (c.point, c.variant) == (point, variant)]
-            wanted = [f"power_loss#{number}" for number in range(count)]
+            wanted = [f"{kind}#{number}" for number in range(count)]
             for policy in {c.policy for c in own}:
                 assert [c.fault for c in own if c.policy == policy] == wanted
             assert 0 < count <= power.MOST
 
 
-def test_a_recorded_count_is_the_one_that_the_struck_phase_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", POWER_LOSSES)
+def test_a_recorded_count_is_the_one_that_the_struck_phase_has(kind: str, tmp_path: Path) -> None:
     """Nobody strikes in the recording; one that is killed has made the same calls until then."""
-    cells = [Cell(point=p, fault="power_loss#0", policy="never", variant="fsync") for p in POINTS]
+    cells = [Cell(point=p, fault=f"{kind}#0", policy="never", variant="fsync") for p in POINTS]
     evidence = runs.run(Plan("lost", tuple(cells)), tmp_path / "evidence")
     found = {c.cell.point: told(c) for c in evidence.captures()}
-    assert found == generated.recorded("fsync").states
+    assert found == generated.recorded("fsync").states[kind]
 
 
 def told(capture: Capture) -> int:

@@ -62,16 +62,20 @@ def tree(folder: Path) -> dict[str, bytes | None]:
     }
 
 
+def below(place: Path, top: str) -> dict[str, bytes | None]:
+    return {f"{top}/{path}": held for path, held in tree(place / top).items()}
+
+
 def test_the_folder_is_the_planned_state_of_what_was_recorded(
     kept: tuple[list[Capture], list[Path]],
 ) -> None:
     """What stood there when the power went is what was recorded; what stands there is the state."""
     for capture, place in zip(*kept, strict=True):
-        changes = outage.recorded(str(place))
+        changes = outage.recorded(str(place), "power_loss")
         found = power.explored(changes)
         value = told(capture)
         assert tree(place / outage.BEFORE) == power.standing(changes)
-        assert tree(place / "runtime") == found.states[value["state"]]
+        assert {"runtime": None, **below(place, "runtime")} == found.states[value["state"]]
         assert (value["states"], value["unexplored"]) == (len(found.states), found.unexplored)
         assert value["lost"] == [] or value["state"] > 0
         assert capture.measurement.observations[0].ended == "SIGKILL"
@@ -85,15 +89,67 @@ def test_the_outside_world_survives(kept: tuple[list[Capture], list[Path]]) -> N
         assert (place / "world" / "effects.jsonl").read_bytes().count(b"\n") == 1
 
 
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Capture, Path]]:
+    """The states of record and effect at once, where all of the record was flushed; their folders.
+
+    The key of an executor that keeps one after the effect is on that disk, too.
+    """
+    into = tmp_path_factory.mktemp("local")
+    axes: dict[str, Any] = {"point": "response", "policy": "again", "variant": "fsync"}
+    cells = [Cell(fault=f"power_loss_local#{n}", **axes) for n in range(10)]
+    cells += [Cell(fault=f"power_loss_local#{n}", dedupe="late_key", **axes) for n in range(12)]
+    _, evidence = ran(into, *cells, keep=True)
+    places = into.glob("evidence.cells/*")
+    return list(zip(evidence.captures(), sorted(places), strict=True))
+
+
+def test_a_local_executor_loses_effects_and_keys_with_the_rest(
+    local: list[tuple[Capture, Path]],
+) -> None:
+    """What its event says is lost is lost; the calls, which the harness counts, are not."""
+    seen = set()
+    for capture, place in local:
+        first, value = capture.measurement.observations[0], told(capture)
+        lost = dict(value["lost"])
+        seen |= {(name, lost.get(name)) for name in ("effects", "keys")}
+        assert value["effects"] == len(first.effects or ()) == (0 if "effects" in lost else 1)
+        assert (first.calls, first.recorded.status, first.damage) == (1, "succeeded", ())
+        assert (place / outage.BEFORE / "world/effects.jsonl").read_bytes().count(b"\n") == 1
+    assert seen == {(n, word) for n in ("effects", "keys") for word in (None, "gone", "empty")}
+
+
+def test_an_effect_that_was_lost_may_be_made_again(local: list[tuple[Capture, Path]]) -> None:
+    """A record that says succeeded is no effect; and a key without its effect is none either."""
+    shown = {
+        ("effects" in dict(told(c)["lost"]), row["call_needed"], row["call_harm"])
+        for (c, _), row in zip(local, rows(c for c, _ in local), strict=True)
+        if c.cell.dedupe == "none"
+    }
+    assert shown == {(False, False, "duplicate"), (True, True, "none")}
+    kept = {
+        (*(name in dict(told(c)["lost"]) for name in ("effects", "keys")), row["call_harm"])
+        for (c, _), row in zip(local, rows(c for c, _ in local), strict=True)
+        if c.cell.dedupe == "late_key"
+    }
+    assert kept == {
+        (False, False, "none"),
+        (True, True, "none"),
+        (True, False, "useless"),  # the key is there, and its effect is not: it is never made
+        (False, True, "duplicate"),  # the effect is there, and its key is not
+    }
+
+
 def losing(place: Path, point: str, *losses: tuple[str, str]) -> list[int]:
     """The states at a point in which one of these losses occurred."""
-    changes = outage.recorded(str(place), until=point)
+    changes = outage.recorded(str(place), "power_loss", until=point)
     words = [dict(power.told(changes, state)) for state in power.explored(changes).states]
-    own = {"record": "approvals/" + RECORD, "lock": "approvals/" + RECORD.replace("json", "lock")}
+    folder = "runtime/approvals/"
+    own = {"record": folder + RECORD, "lock": folder + RECORD.replace("json", "lock")}
     return [
         number
         for number, word in enumerate(words)
-        if any(word.get(own.get(name, name)) == loss for name, loss in losses)
+        if any(word.get(own.get(name, f"runtime/{name}")) == loss for name, loss in losses)
     ]
 
 
@@ -227,6 +283,12 @@ REFUSED: Mapping[str, tuple[Cell, type[Exception], str]] = {
         Cell(point=AT, fault="power_loss#01"), UnknownName, "power_loss#01",
     ),
     "a number below": (Cell(point=AT, fault="power_loss#-1"), UnknownName, "power_loss#-1"),
+    "of a receiver": (
+        Cell(point=AT, fault="power_loss_local#0", dedupe="receiver_key"),
+        PlanError,
+        "write power_loss#N",
+    ),
+    "of an executor, no state": (Cell(point=AT, fault="power_loss_local"), PlanError, "_local#N"),
     "a call": (lost(0, "write@audit.jsonl#1"), UnknownName, "fault at a system call"),
     "a runtime without it": (
         lost(0, "after_action", runtime="tests.runtimes_under_test:Plain"),

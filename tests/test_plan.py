@@ -23,7 +23,7 @@ def written(tmp_path: Path, text: str) -> Path:
 def test_the_shipped_plans_are_read() -> None:
     """Six cells for the article; four locations, each fault that can strike, for the other."""
     assert plan.shipped() == (
-        "article", "contrast", "faults", "locations", "power", "runtimes", "syscalls"
+        "article", "contrast", "faults", "locations", "power", "power_local", "runtimes", "syscalls"
     )  # fmt: skip
     assert len(plan.read("article").cells) == 6
     cells = plan.read("locations").cells

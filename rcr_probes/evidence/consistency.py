@@ -22,7 +22,7 @@ from rcr_probes.model import (
     INNER_POINTS,
     NONE,
     POINTS,
-    POWER_LOSS,
+    POWER_LOSSES,
     RECEIVED,
     RECEIVER_FAULTS,
     RECEIVER_KEY,
@@ -152,7 +152,7 @@ def _kind(axis: str, value: str | int | None) -> str | int | None:
 
 def _planned(cell: Cell) -> Iterator[str]:
     """What else no plan would let through."""
-    if cell.fault == POWER_LOSS:
+    if cell.fault in POWER_LOSSES:
         yield "its fault does not say which state the power left."
     for field in fields(Cell):
         if getattr(cell, field.name) is None:
@@ -218,7 +218,7 @@ def _processes(capture: Capture) -> Iterator[str]:
         yield f"its start method is {circumstances.start!r}, neither fork nor spawn."
     called = strace.parse(capture.cell.point) is not None
     new = capture.cell.runtime == WORKER or (called and capture.cell.fault not in TRACED_FAULTS)
-    new = new or capture.cell.kind == POWER_LOSS
+    new = new or capture.cell.kind in POWER_LOSSES
     if new and circumstances.start != "spawn":
         yield f"its start method is {circumstances.start!r}, but a command or strace is spawned."
     every = [*pids.values(), circumstances.parent]

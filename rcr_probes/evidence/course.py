@@ -32,6 +32,7 @@ from rcr_probes.model import (
     Recorded,
     as_map,
     by_receiver,
+    effects_left,
 )
 
 # The signals of Linux, where evidence is made; it may be checked elsewhere.
@@ -256,7 +257,7 @@ def _counts(measured: Measurement) -> Iterator[str]:
         calls = sum(e.lane == "call" for e in events)
         if observed.calls not in (None, calls):
             yield f"{after} counts {observed.calls} calls, but {calls} are among its events."
-        arrived = [e for e in events if e.lane == "effect"]
+        arrived = effects_left(events)
         if observed.effects is not None and not _same_effects(arrived, observed.effects):
             yield f"the effects of {after.removeprefix('its ')} are not those of its events."
 

@@ -18,6 +18,7 @@ from rcr_probes.model import (
     NONE,
     ORIGINALS,
     PAIRS,
+    POWER_LOSS_LOCAL,
     RECEIVED,
     RECEIVER_KEY,
     WORKER,
@@ -27,6 +28,7 @@ from rcr_probes.model import (
     Forced,
     Json,
     Measurement,
+    effects_left,
 )
 from rcr_probes.request import MARKER, RECEIVER, effective_target, recomputed
 
@@ -40,7 +42,7 @@ def _effects(measured: Measurement) -> Iterator[str]:
         return
     for observed in measured.observations:
         yield from _named(f"after {observed.after}", [e.effect_id for e in observed.effects or ()])
-    arrived = [e for e in measured.events if e.lane == "effect"]
+    arrived = effects_left(measured.events)
     yield from _named("of its events", [e.value.get("effect_id") for e in arrived])
     if measured.forced:
         forced = [e.effect_id for e in measured.forced.effects]
@@ -60,7 +62,7 @@ def _effects(measured: Measurement) -> Iterator[str]:
 
 def _keys(cell: Cell, events: Sequence[Event], effects: Sequence[Effect]) -> list[Json]:
     """What no two effects may share: nothing, their operation's key, or the key that was sent."""
-    told = [e for e in events if e.lane == "effect"]
+    told = effects_left(events)
     match cell.dedupe:
         case "receiver_key" if cell.runtime == WORKER:
             return [key for e in told if (key := e.value.get("key")) is not None]
@@ -85,9 +87,25 @@ def _keys(cell: Cell, events: Sequence[Event], effects: Sequence[Effect]) -> lis
 
 def _kept(events: Sequence[Event]) -> bool:
     """Whether a late key was kept: a call came to ``before_key``, and no fault struck it there."""
-    here = [e for e in events if e.value.get("point") == "before_key"]
+    here = [e for e in _since_loss(events) if e.value.get("point") == "before_key"]
     struck = sum(e.lane == "fault" and "fault" in e.value for e in here)
     return sum(e.lane == "point" for e in here) > struck
+
+
+def _since_loss(events: Sequence[Event]) -> Sequence[Event]:
+    """The events since an executor lost its keys with the power; all where it did not."""
+    lost = [
+        at
+        for at, e in enumerate(events)
+        if e.lane == "fault" and any("keys" in one for one in _rows(e.value.get("lost")))
+    ]
+    return events[lost[-1] + 1 :] if lost else events
+
+
+def _rows(value: Json) -> list[Json]:
+    """The lists in a list; none where it is no such thing."""
+    rows = value if isinstance(value, list | tuple) else ()
+    return [one for one in rows if isinstance(one, list | tuple)]
 
 
 def _own(cell: Cell, where: str, effects: Sequence[Effect]) -> Iterator[str]:
@@ -116,6 +134,8 @@ def _first_call(measured: Measurement) -> Iterator[str]:
         return
     if events_lost(measured) or first is None or first.damage or first.ended == "deadline":
         return
+    if cell.kind == POWER_LOSS_LOCAL:  # the key may be lost
+        return
     taken: dict[Json, str] = {}
     for event in measured.events:
         key = event.value.get("operation_key")
@@ -130,17 +150,17 @@ def _asked(measured: Measurement) -> Iterator[str]:
     cell = measured.cell
     if cell.runtime == WORKER or not ran(measured) or events_lost(measured):
         return
-    made: Counter[Json] = Counter()
     for event in measured.events:
-        key = event.value.get("operation_key")
-        made[key] += event.lane == "effect"
         if event.lane != "ask":
             continue
+        key = event.value.get("operation_key")
+        there = effects_left(measured.events[: event.seq])
+        made = sum(e.value.get("operation_key") == key for e in there)
         if "lookup" not in CAPABILITIES.get(cell.dedupe, ()):
             yield f"its event {event.seq} is of a look-up, which its executor does not declare."
             continue
         known, in_flight = event.value.get("effects"), event.value.get("in_flight")
-        count = _told(cell, made[key])
+        count = _told(cell, made)
         sure = in_flight is False and not any(o.damage for o in measured.observations)
         if in_flight not in (True, False) or (sure and known != count):
             yield f"its event {event.seq} tells of {known!r} effects, but {count} were there."
@@ -192,7 +212,7 @@ def _made(measured: Measurement, before: Sequence[Effect], forced: Forced) -> in
         return 0
     ours = [e for e in before if e.operation_key == key]
     own = [e for e in measured.events if e.phase == "fault"]
-    calls = sum(e.lane == "call" and e.value.get("operation_key") == key for e in own)
+    known = [e for e in _since_loss(own) if e.value.get("operation_key") == key]
     ended = measured.observations[0].ended
     match cell.dedupe:
         case "none" | "expired_key":
@@ -206,7 +226,7 @@ def _made(measured: Measurement, before: Sequence[Effect], forced: Forced) -> in
         case "claim_first" | "late_key" if ended == "deadline" or events_lost(measured):
             return None  # where it was then, nobody knows
         case "claim_first":
-            return 0 if calls else 1
+            return 0 if any(e.lane == "call" for e in known) else 1
         case "late_key":
             return 0 if _kept(own) else 1
         case _:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rcr_probes.model import (
     LOSSES,
-    POWER_LOSS,
+    POWER_LOSS_LOCAL,
+    POWER_LOSSES,
     REFERENCE,
     Cell,
     Event,
@@ -24,7 +25,7 @@ def _power(measured: Measurement) -> Iterator[str]:
     if measured.published or any(d for o in measured.observations for d in o.damage):
         return
     told = [e for e in measured.events if e.lane == "fault" and "state" in e.value]
-    if measured.cell.kind != POWER_LOSS:
+    if measured.cell.kind not in POWER_LOSSES:
         if told:
             yield f"its event {told[0].seq} tells what the power left, but none was lost."
         return
@@ -33,7 +34,9 @@ def _power(measured: Measurement) -> Iterator[str]:
     for event in told[:1]:
         if not _left(event.value, measured.cell):
             yield f"its event {event.seq} tells of no state that the power can leave."
-        elif measured.cell.runtime == REFERENCE:
+            continue
+        yield from _of_executor(measured, event)
+        if measured.cell.runtime == REFERENCE:
             yield from _stored(measured, event)
             yield from _audited(measured, event)
 
@@ -85,6 +88,20 @@ def _audited(measured: Measurement, event: Event) -> Iterator[str]:
     most = 0 if loss in ("gone", "empty") else there
     if not least <= left <= most:
         yield f"its event {event.seq} tells of {left} audit lines, where {there} had been seen."
+
+
+def _of_executor(measured: Measurement, event: Event) -> Iterator[str]:
+    """An effect is appended, whole: all are left, or the first ones, or none."""
+    left, loss = event.value.get("effects"), dict(event.value["lost"]).get("effects")
+    there = sum(e.lane == "effect" for e in measured.events[: event.seq])
+    if measured.cell.kind != POWER_LOSS_LOCAL:
+        if left is not None or loss:
+            yield f"its event {event.seq} tells of lost effects, but the outside world survives."
+        return
+    most = {None: there, "shorter": there - 1}.get(loss, 0)
+    least = {None: there, "shorter": 1}.get(loss, 0)
+    if type(left) is not int or not least <= left <= most:
+        yield f"its event {event.seq} tells of {left!r} effects left, where {there} had been there."
 
 
 LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (_power,)

@@ -29,4 +29,5 @@ KINDS: Mapping[str, Kind] = {
     "response_lost": LoseAnswer("response_lost"),
     "error_after_call": Misreported("error_after_call"),
     "power_loss": Kill("power_loss"),  # what it leaves on the disk, its parent puts there
+    "power_loss_local": Kill("power_loss_local"),
 }

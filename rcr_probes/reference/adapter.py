@@ -17,6 +17,7 @@ from rcr_probes.model import (
     BASELINE,
     FENCED,
     POINTS,
+    POWER_LOSSES,
     Json,
     Recorded,
     Says,
@@ -41,7 +42,7 @@ from rcr_probes.runtime import Operation
 TICKET = "ticket.json"
 FSYNC = "fsync"  # the variant that flushes what it writes to the device
 
-_PROCESS_FAULTS = frozenset({"exception", "kill", "hang", "power_loss"})
+_PROCESS_FAULTS = frozenset({"exception", "kill", "hang", *POWER_LOSSES})
 _AUDIT_FAULTS = _PROCESS_FAULTS | {*AUDIT_FAULTS, "torn_append"}
 # Variant → what of a request its approval is bound to.
 _DIGESTS: Mapping[str, Digest] = {BASELINE: request_digest, "meaning_digest": meaning_digest}

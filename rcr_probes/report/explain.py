@@ -159,10 +159,12 @@ def _value_of(event: Event, lang: str) -> str:
             said = text("explain.strikes", lang, **value)
         case "fault", ["error", "point"]:
             said = text("explain.struck", lang, **value)
-        case "fault", ["lines", "lost", "point", "state", "states", "unexplored"]:
+        case "fault", [*local, "lines", "lost", "point", "state", "states", "unexplored"] if (
+            local in ([], ["effects"])
+        ):
             lost = ", ".join(" ".join(one) for one in event.value["lost"])
             value["lost"] = lost or text("explain.nothing_lost", lang)
-            said = text("explain.power", lang, **value)
+            said = text("explain.power_local" if local else "explain.power", lang, **value)
         case "call", []:
             said = text("explain.entered", lang)
         case "call", ["operation_key"]:

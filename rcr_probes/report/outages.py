@@ -10,7 +10,7 @@ import pandas as pd
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.rows import row
 from rcr_probes.evidence.store import CAPTURES, Evidence
-from rcr_probes.model import POWER_LOSS, VERDICTS, Capture, Json
+from rcr_probes.model import POWER_LOSSES, VERDICTS, Capture, Json
 from rcr_probes.report.texts import text
 
 
@@ -68,7 +68,7 @@ def outcomes(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
 
 
 def _lost(evidence: Evidence) -> Iterable[Capture]:
-    found = [capture for capture in evidence.captures() if capture.cell.kind == POWER_LOSS]
+    found = [capture for capture in evidence.captures() if capture.cell.kind in POWER_LOSSES]
     if not found:
         raise EvidenceError(CAPTURES, "holds no cell of a lost power.", "Run: rcr run power")
     return found

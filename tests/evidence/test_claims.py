@@ -429,7 +429,9 @@ def test_a_committed_claim_is_one_sentence_in_each_language_without_a_typed_numb
         assert (english[-1], chinese[-1]) == (".", "。")
 
 
-@pytest.mark.parametrize("one", tables(COMMITTED, FILE), ids=lambda one: f"{one.name}-{one.page}")
+@pytest.mark.parametrize(
+    "one", tables(COMMITTED, FILE), ids=lambda one: f"{one.name}-{one.evidence}-{one.page}"
+)
 def test_a_committed_table_stands_in_its_page(one: Table) -> None:
     """A README has a place for it; a notebook calls the library for it by its name."""
     page = (ROOT / one.page).read_text(encoding="utf-8")

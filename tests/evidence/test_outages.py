@@ -21,12 +21,17 @@ ALL, GONE, TORN = (
     Cell(point="completion_audit", fault=f"power_loss#{state}", policy="resume")
     for state in (0, 1, 17)
 )
+# Of a local executor: its effect is there, and is not.
+THERE, TAKEN = (
+    Cell(point="completion_audit", fault=f"power_loss_local#{state}", policy="resume")
+    for state in (0, 1)
+)
 
 
 @pytest.fixture(scope="module")
 def lost(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Capture]:
     """Real captures by the id of their cell: nothing is lost, all is, one file is torn; a kill."""
-    plan = Plan("lost", (ALL, GONE, TORN))
+    plan = Plan("lost", (ALL, GONE, TORN, THERE, TAKEN))
     evidence = runs.run(plan, tmp_path_factory.mktemp("lost") / "evidence")
     return {**committed(), **{c.cell.id: c for c in evidence.captures()}}
 
@@ -113,6 +118,15 @@ WAYS: dict[str, tuple[str, Change, str]] = {
     ),
     "an audit that is told to be shorter": (
         ALL.id, told(lines=2), "audit lines, where 3 had been seen"
+    ),
+    "an effect that is told to be lost": (THERE.id, told(effects=0), "effects left, where 1 had"),
+    "an effect that is told to be left": (TAKEN.id, told(effects=1), "effects left, where 1 had"),
+    "an effect too many": (THERE.id, told(effects=2), "effects left, where 1 had"),
+    "a number of effects that is none": (
+        THERE.id, told(effects="1"), "effects left, where 1 had"
+    ),
+    "a lost effect of the outside world": (
+        ALL.id, told(effects=0), "but the outside world survives"
     ),
     "a power loss as a kill": (ALL.id, as_a_kill, "but none was lost"),
     "a power loss told twice": (ALL.id, twice, "tells once more what the power left"),
