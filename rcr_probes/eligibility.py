@@ -90,7 +90,11 @@ def decide(facts: Facts) -> Decision:
     match facts.effect:
         case "partial" if "replay" in facts.capability and facts.identity == "valid":
             return Decision("reconcile", "replay", (seen, "replay_declared", identity))
-        case "many" | "partial":
+        case "partial" if "replay" in facts.capability:
+            return Decision("stop", None, (seen, "replay_declared", identity))
+        case "partial":
+            return Decision("stop", None, (seen, "no_replay"))
+        case "many":
             return Decision("stop", None, (seen,))
         case "present":
             scope = () if facts.identity == "valid" else (identity, "original_request_only")

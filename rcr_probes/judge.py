@@ -33,8 +33,10 @@ from rcr_probes.model import (
     state_of,
 )
 
-# How a forced call that measured nothing ended: the harness failed, not the executor.
-UNMEASURED = ("crash", "damaged", "deadline")
+# How a forced call ends that measured something: it was made, or the executor's side refused it for
+# what it is (its key is taken by another payload, or in flight). Any other end says nothing of what
+# a call does: it may never have come there.
+MEASURES = (NONE, "HTTP_422", "mismatch", "conflict", "refused")
 # How a phase may end; anything else is the name of a signal.
 ENDS = ("exit", "crash", "deadline", ALIVE)
 
@@ -83,9 +85,14 @@ def fired(measured: Measurement) -> bool | None:
             return observed.standing is True and observed.error == shown
 
 
-def truth(approved: Approved, observed: Observation, forced: Forced) -> Truth:
-    """What another call would have done: one was forced in a copy, and its effects were counted."""
-    before = observed.effects or ()
+def truth(approved: Approved, observed: Observation, forced: Forced | None) -> Truth | None:
+    """What another call would have done: one was forced in a copy, and its effects were counted.
+
+    None where that was not measured, or what stood there before is not known.
+    """
+    if forced is None or forced.error not in MEASURES or observed.effects is None:
+        return None
+    before = observed.effects
     new = forced.effects[len(before) :]
     needed = _approved(before, approved) < approved.effects
     if _wrong(new, approved):
@@ -142,7 +149,8 @@ def _broken(measured: Measurement, fired: bool | None) -> tuple[str, ...]:
     """Why nothing can be said of this cell; empty when something can."""
     observations, forced = measured.observations, measured.forced
     ended = {o.ended for o in observations}
-    planned = bool(fired) and measured.cell.kind in ENDING_FAULTS
+    ends = measured.cell.kind in ENDING_FAULTS
+    planned = bool(fired) and ends and observations[0].ended in (FAULTS["kill"], HANG)
     first_killed, last_killed = (o.ended not in (None, *ENDS) for o in observations)
     reasons = {
         "fault_not_fired": fired is False,
@@ -151,7 +159,7 @@ def _broken(measured: Measurement, fired: bool | None) -> tuple[str, ...]:
         "phase_crashed": "crash" in ended,
         "recovery_fault_not_fired": recoverable.happened(measured) is False,
         "phase_killed": last_killed or (first_killed and not planned),
-        "truth_not_measured": forced is None or forced.error in UNMEASURED,
+        "truth_not_measured": forced is None or forced.error not in MEASURES,
     }
     return tuple(code for code, holds in reasons.items() if holds)
 

@@ -17,11 +17,13 @@ import msgspec
 from rcr_probes import worker
 from rcr_probes.errors import EvidenceError, RcrError
 from rcr_probes.evidence import seal
-from rcr_probes.model import Capture
+from rcr_probes.model import Capture, recovery_phases
 from rcr_probes.worker import Job
 
 _AHEAD = 2  # jobs that a worker has in hand, so that it never waits for us
-_PHASES = 5  # of a cell, each with its deadline; two ask for the state
+# Phases of a cell besides its recovery, each with its deadline: the fault phase, an original that
+# was held, the forced call, and two that ask for the state.
+_PHASES = 5
 _GRACE = 30.0  # seconds for what a worker does besides: start, observe, seal
 
 
@@ -86,7 +88,8 @@ class _Worker:
     def receive(self) -> Capture:
         """The capture of the oldest unanswered job; a worker that dies or hangs costs that one."""
         job = self._unanswered[0]
-        line = self._line(_PHASES * job.deadline + _GRACE)
+        recoveries = recovery_phases(job.cell.policy, job.cell.recovery_fault)
+        line = self._line((_PHASES + len(recoveries)) * job.deadline + _GRACE)
         self._unanswered.popleft()
         if line.endswith(b"\n"):
             try:

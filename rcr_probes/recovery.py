@@ -31,7 +31,7 @@ from rcr_probes.model import (
 )
 from rcr_probes.phase import DECIDE
 from rcr_probes.process import Begun, Ended
-from rcr_probes.runtime import Operation, Runtime, offered
+from rcr_probes.runtime import Operation, Runtime, offered, recorded
 from rcr_probes.witness import Envelope, Timeline
 
 
@@ -144,7 +144,8 @@ def last(ended: Mapping[str, Ended], cell: Cell, original: Original) -> Ended | 
     struck = at_point(cell.recovery_fault)
     fine = {"exit", FAULTS["kill"]} if struck and struck[0] == "kill" else {"exit"}
     whole = next((end for end in recoveries[:-1] if end.how not in fine), recoveries[-1])
-    return replace(whole, left_behind=sum(end.left_behind for end in ended.values()))
+    every = {id(end): end for end in (*recoveries, *ended.values())}
+    return replace(whole, left_behind=sum(end.left_behind for end in every.values()))
 
 
 def _interleaved(site: Site, verbs: tuple[str, ...]) -> dict[str, Ended]:
@@ -183,7 +184,10 @@ def _around(site: Site) -> Iterator[None]:
 
 def _find_out(site: Site) -> bool:
     """What a person finds out about an operation that was stopped; False where nothing is asked."""
-    if site.runtime.state(site.in_hand).status != STOPPED:
+    try:
+        if recorded(site.runtime, site.in_hand).status != STOPPED:
+            return False
+    except Exception:  # who cannot read what is stored has nothing to decide
         return False
     effects, damage = observe.effects(site.place, site.cell)
     approved = request.approved(site.cell)
@@ -207,6 +211,8 @@ def testify(site: Site) -> None:
     in_flight = bool(site.settle()) or sent
     effects, damage = observe.effects(site.place, site.cell)
     timeline = None if damage else _timeline(site, effects, in_flight)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # what was said before is not said now
     if timeline is not None:
         with open(path, "wb") as file:
             file.write(witness.written(timeline))

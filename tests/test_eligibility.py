@@ -56,7 +56,9 @@ REASONS: dict[tuple[Any, Any, tuple[str, ...]], tuple[str, ...]] = {
     ("unknown", "valid", ("replay",)): ("effect_unknown", "replay_declared", "identity_valid"),
     ("unknown", "changed", ("replay",)): ("effect_unknown", "replay_declared", "identity_changed"),
     ("many", "valid", ()): ("effect_many",),
-    ("partial", "valid", ()): ("effect_partial",),
+    ("partial", "valid", ()): ("effect_partial", "no_replay"),
+    ("partial", "valid", ("lookup",)): ("effect_partial", "no_replay"),
+    ("partial", "changed", ("replay",)): ("effect_partial", "replay_declared", "identity_changed"),
     ("partial", "valid", ("replay",)): ("effect_partial", "replay_declared", "identity_valid"),
 }
 # Effects, settled, damage → what is known of the effect.

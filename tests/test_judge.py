@@ -39,6 +39,10 @@ VERDICT_ROWS: Mapping[str, tuple[dict[str, Any], str]] = {
     "somebody killed the recovery": ({"ended": ("exit", "SIGTERM")}, "unknown"),
     "the planned kill": ({**KILLED, "ended": ("SIGKILL", "exit")}, "protected"),
     "the planned kill, and another one": ({**KILLED, "ended": ("SIGKILL",) * 2}, "unknown"),
+    "another kill than the planned one": (
+        {**KILLED, "ended": ("SIGSEGV", "exit"), "standing": True},
+        "unknown",
+    ),
     "the truth was not measured": ({"forced_error": "deadline"}, "unknown"),
     "a wrong effect in place of ours": ({"last": ("other",)}, "wrong_effect"),
     "a wrong effect beside ours": ({"last": (M, "other"), "calls": (1, 2)}, "wrong_effect"),
@@ -219,9 +223,15 @@ UNKNOWN_ROWS: tuple[tuple[dict[str, Any], tuple[str, ...]], ...] = (
     ({"ended": ("deadline", "exit")}, ("deadline_passed",)),
     ({"ended": ("exit", "crash")}, ("phase_crashed",)),
     ({"ended": ("exit", "SIGKILL")}, ("phase_killed",)),
-    ({"forced_error": "crash"}, ("truth_not_measured",)),
-    ({"forced_error": "damaged"}, ("truth_not_measured",)),
-    ({"forced_error": "deadline"}, ("truth_not_measured",)),
+    *(
+        ({"forced_error": error}, ("truth_not_measured",))
+        # The harness failed; the call never came there; or nobody knows whether it did.
+        for error in ("crash", "damaged", "deadline", "ECONNREFUSED", "EIO", "SIGKILL", "HTTP_503")
+    ),
+    (
+        {"cell": KILLED["cell"], "ended": ("SIGSEGV", "exit"), "standing": True},
+        ("phase_killed",),
+    ),
     ({"lanes": [], "ended": ("crash", "exit")}, ("fault_not_fired", "phase_crashed")),
 )
 
@@ -352,6 +362,13 @@ def check(module: ModuleType) -> None:
     for (before, after), truth in TRUTH_ROWS.items():
         observed = measured(first=before).observations[0]
         assert module.truth(APPROVED, observed, Forced(effects(*after), "none")) == truth
+    seen = measured().observations[0]
+    for unread, forced in (
+        (seen, None),
+        (seen, Forced(effects(M), "SIGKILL")),
+        (replace(seen, effects=None), Forced((), "none")),
+    ):
+        assert module.truth(APPROVED, unread, forced) is None
     for code, changes in REASON_ROWS.items():
         assert code in verdict_of(module, measured(**changes)).reasons, code
     for code, changes in NEAR_REASONS.items():
@@ -374,8 +391,8 @@ def check(module: ModuleType) -> None:
         codes = verdict_of(module, measured(**{**LOSES, "lanes": lanes})).reasons
         assert ("audit_lost" in codes) is is_lost, name
     unheard = [strike(measured().cell), at("start_audit"), at("response")]
-    seen: list[tuple[list[Any], bool]] = [([], False), ([ANSWERED], False), ([HEARD], True)]
-    for heard, told in seen:
+    told_of: list[tuple[list[Any], bool]] = [([], False), ([ANSWERED], False), ([HEARD], True)]
+    for heard, told in told_of:
         codes = verdict_of(module, measured(lanes=[*heard, *unheard])).reasons
         assert ("audit_lost" in codes) is told, heard
     call = Cell(point="write@audit#3", fault="io_error")

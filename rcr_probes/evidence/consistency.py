@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 
-from rcr_probes import recoverable, strace
+from rcr_probes import power, recoverable, strace
 from rcr_probes.evidence import course, executed, outages, received, recovered
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import facts_sha256
@@ -22,6 +22,7 @@ from rcr_probes.model import (
     INNER_POINTS,
     NONE,
     POINTS,
+    POWER_LOSS_LOCAL,
     POWER_LOSSES,
     RECEIVED,
     RECEIVER_FAULTS,
@@ -39,6 +40,7 @@ from rcr_probes.model import (
     canonical_json,
     kind_of,
     recovery_phases,
+    state_of,
 )
 from rcr_probes.request import approved
 
@@ -173,6 +175,12 @@ def _planned(cell: Cell) -> Iterator[str]:
         yield f"its executor is {cell.dedupe!r}, which does not come to {cell.point!r}."
     if by_receiver(cell.point, cell.fault) and cell.dedupe not in RECEIVED:
         yield f"its fault is {cell.fault!r} of a receiver, which {cell.dedupe!r} does not have."
+    if cell.variant == FENCED and cell.dedupe in RECEIVED:
+        yield "its receiver knows no fencing tokens, which its variant sends."
+    if cell.kind == POWER_LOSS_LOCAL and cell.dedupe in RECEIVED:
+        yield "its receiver's effects are on no disk that could lose its power here."
+    if (state_of(cell.fault) or 0) >= power.MOST:
+        yield f"its fault is {cell.fault!r}, but at most {power.MOST} states are explored."
     yield from _of_runtime(cell)
 
 

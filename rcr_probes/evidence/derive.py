@@ -23,8 +23,7 @@ def derive(measured: Measurement) -> Judgement:
     facts = eligibility.known(measured.cell, measured.approved, first, measured.says)
     decision = eligibility.decide(facts)
     fired = judge.fired(measured)
-    forced = measured.forced
-    truth = judge.truth(measured.approved, first, forced) if forced else None
+    truth = judge.truth(measured.approved, first, measured.forced)
     verdict = judge.verdict(measured, fired, truth)
     called = (last.calls or 0) > (first.calls or 0)
     # An unmodified worker keeps no digest that could be read: of each, the reason would be true.

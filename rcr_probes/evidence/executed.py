@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from rcr_probes import judge
-from rcr_probes.evidence.course import SIGNALS, events_lost, ran, undamaged
+from rcr_probes.evidence.course import events_lost, ran, undamaged
 from rcr_probes.evidence.received import OTHER
 from rcr_probes.model import (
     CAPABILITIES,
@@ -176,7 +176,7 @@ def _forced(measured: Measurement) -> Iterator[str]:
     first, forced, cell = measured.after("fault"), measured.forced, measured.cell
     if forced is None or first is None or first.effects is None or first.damage:
         return
-    if forced.error in judge.UNMEASURED:
+    if forced.error not in judge.MEASURES:
         return
     if forced.effects[: len(first.effects)] != first.effects:
         yield "its forced call did not begin with the effects that stood after the fault."
@@ -200,15 +200,14 @@ def _forced(measured: Measurement) -> Iterator[str]:
     made = _made(measured, first.effects, forced)
     if cell.recovery_fault in ORIGINALS and made is not None:  # which acts there after the call
         made += _late(cell)
-    fewer = made is not None and forced.error in SIGNALS and len(new) < made
-    if made is not None and len(new) != made and not fewer:
+    if made is not None and len(new) != made:
         yield f"its forced call made {len(new)} effects, where its executor makes {made}."
 
 
 def _made(measured: Measurement, before: Sequence[Effect], forced: Forced) -> int | None:
     """How many effects the call makes; None where that cannot be told."""
     cell, key = measured.cell, measured.approved.operation_key
-    if forced.error != NONE and forced.error not in SIGNALS:
+    if forced.error != NONE:
         return 0
     ours = [e for e in before if e.operation_key == key]
     own = [e for e in measured.events if e.phase == "fault"]

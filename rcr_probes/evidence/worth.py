@@ -24,6 +24,7 @@ from rcr_probes.model import (
     VerdictName,
     canonical_json,
 )
+from rcr_probes.request import effective_target, recomputed
 
 Outcome = Literal["reexecuted", "reconciled", "stopped", "refused", "left"]
 Existed = Literal["absent", "one", "many"]
@@ -83,9 +84,9 @@ def weigh(captures: Iterable[Capture]) -> list[Weighed]:
     Where facts are false, a cell is held against its own world alone: what looks the same to its
     recovery is not what the others' recovery was shown.
     """
-    known = [c for c in captures if _judged(c)]
-    worlds = _worlds(known)
-    return [_weighed(capture, worlds) for capture in known]
+    every = [c for c in captures if _is_world(c)]
+    worlds = _worlds(every)
+    return [_weighed(capture, worlds) for capture in every if _judged(capture)]
 
 
 def ambiguous(captures: Iterable[Capture]) -> list[Ambiguous]:
@@ -94,7 +95,7 @@ def ambiguous(captures: Iterable[Capture]) -> list[Ambiguous]:
     No policy can do better there than to stop, on what it could read.
     """
     found = []
-    for view, worlds in _worlds([c for c in captures if _judged(c)]).items():
+    for view, worlds in _worlds([c for c in captures if _is_world(c)]).items():
         needs = next((c for c in worlds if _needed(c) and not _harmful(c)), None)
         harmed = next((c for c in worlds if _harmful(c)), None)
         if needs is not None and harmed is not None:
@@ -170,6 +171,7 @@ def view(capture: Capture) -> str:
         "evidence": [dict(one) for one in first.recorded.evidence or ()],
         "audited": audited,
         "facts": facts,
+        "effects": measured.approved.effects,
         "looked_up": len(ours) if "lookup" in facts.capability else None,
     }
     return canonical_json(seen).decode()
@@ -189,26 +191,32 @@ def _audited(events: Iterable[Event]) -> list[Mapping[str, Json]]:
 def true_facts(capture: Capture) -> bool:
     """Whether what recovery could know was so: the digest's scope, and what the executor declares.
 
-    A digest that calls another meaning the same is seen in the forced call: its effect is wrong,
-    though the identity is valid.
+    A digest calls another meaning the same where the identity is valid, and a call would act on
+    another target than the approved one.
     """
     judged, cell = capture.judgement, capture.cell
     assert judged.facts is not None
-    assert judged.truth is not None
-    scoped = not (judged.facts.identity == "valid" and judged.truth.call_harm == "wrong")
+    asked = effective_target(recomputed(cell))
+    scoped = judged.facts.identity != "valid" or asked == capture.measurement.approved.target
     return scoped and CAPABILITIES[cell.dedupe] == TRULY[cell.dedupe]
 
 
-def _judged(capture: Capture) -> bool:
+def _is_world(capture: Capture) -> bool:
+    """Whether it is known what stood there for recovery to find, and what a call would do."""
     judged = capture.judgement
     return bool(
         not capture.measurement.published
         and capture.cell.recovery_fault == NONE
         and judged.facts
         and judged.truth
-        and judged.verdict
-        and judged.verdict.verdict not in _UNJUDGED
+        and judged.fired is not False
     )
+
+
+def _judged(capture: Capture) -> bool:
+    """Whether it is known what its recovery made of that."""
+    verdict = capture.judgement.verdict
+    return verdict is not None and verdict.verdict not in _UNJUDGED
 
 
 def _called(capture: Capture) -> bool:
@@ -217,8 +225,15 @@ def _called(capture: Capture) -> bool:
 
 
 def _needed(capture: Capture) -> bool:
+    """Whether a call was needed. Before the first point nothing is approved, and so none is."""
     truth = capture.judgement.truth
-    return truth is not None and truth.call_needed
+    return truth is not None and truth.call_needed and _begun(capture)
+
+
+def _begun(capture: Capture) -> bool:
+    """Whether its operation came to a point, where a system call was struck before one."""
+    struck = "@" in capture.cell.point
+    return not struck or any(e.lane == "point" for e in capture.measurement.events)
 
 
 def _harmful(capture: Capture) -> bool:

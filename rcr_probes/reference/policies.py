@@ -77,7 +77,9 @@ class EvidenceGated(ApprovalService):
         last = self._alone(operation)
         if last is None:
             raise ApprovalError("APPROVAL_BUSY", "Another attempt on this operation may still act.")
-        # What stands there is no living attempt's lock: the fence has proven it.
+        # What stands there is no living attempt's lock: the fence has proven it. Of those who make
+        # no attempt (a person who rules, a look at the record) it proves nothing: while recovery
+        # runs, nobody else may use the approval.
         freed = free(self.records.path(approval_id, LOCK))
         with self._lock(approval_id):
             found = self._found(approval_id, operation, last, freed)
@@ -85,7 +87,7 @@ class EvidenceGated(ApprovalService):
             if decision.eligibility == "stop":
                 return self._stop(approval_id, operation, found, decision)
             if not eligibility.may_call(decision):
-                return self._reconcile(found, decision)
+                return self._reconcile(found, decision, operation)
             assert found.record is not None
             if found.record.requester != "user":
                 raise _refused("PRE_APPROVAL_REQUIRED", found.record, "was asked for by an agent")
@@ -241,11 +243,12 @@ class EvidenceGated(ApprovalService):
 
     # What is done. All under the lock.
 
-    def _reconcile(self, found: Found, decision: Decision) -> Record:
+    def _reconcile(self, found: Found, decision: Decision, operation: Operation) -> Record:
         """Repair record and audit, and call nothing."""
         record = found.record
         assert record is not None
-        count = len(found.effects) or 1  # a look-up, or a person, says that they are there
+        # Present means so many as one call makes: a look-up, or a person, says no more than that.
+        count = len(found.effects) or getattr(operation.executor, "effects", 1)
         kind = found.effects[0].kind if found.effects else None
         shown: dict[str, Json] = {"kind": kind or record.executor, "observed_count": count}
         execution = replace(

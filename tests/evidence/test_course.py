@@ -290,7 +290,7 @@ WAYS: dict[str, tuple[str, Change, str]] = {
     # the forced call
     "forced call with an error and an effect": (
         P3,
-        put("forced.error", "EIO"),
+        put("forced.error", "HTTP_422"),
         "made 1 effects, where its executor makes 0",
     ),
     "forced call without its effect": (

@@ -99,6 +99,21 @@ WAYS: dict[str, tuple[str, Change, str]] = {
     "an exception as a killed host": (
         RAISED, told_as("kill_host"), "a fault that the cell does not plan"
     ),
+    "a fencing token for a receiver": (
+        KILLED,
+        lambda d: d["measurement"]["cell"].update(variant="fenced", dedupe="receiver_key"),
+        "knows no fencing tokens",
+    ),
+    "a lost power that took a receiver's effects": (
+        KILLED,
+        lambda d: d["measurement"]["cell"].update(
+            fault="power_loss_local#0", dedupe="receiver_key"
+        ),
+        "on no disk that could lose",
+    ),
+    "a state that is not explored": (
+        KILLED, put("measurement.cell.fault", "power_loss#48"), "at most 48 states are explored"
+    ),
     "a killed host of a worker": (HOST.id, of("worker"), "'kill_host', which the runtime"),
     "a killed call as an error": (
         CALL.id, told_as("io_error", standing=True), "'io_error' struck, which kills nothing"

@@ -144,13 +144,33 @@ def test_an_executor_that_declares_what_it_lacks_is_counted_apart() -> None:
 
 
 def test_a_digest_that_leaves_out_what_matters_makes_a_fact_false() -> None:
-    """The identity is valid, and the forced call means something else."""
+    """The identity is valid, and a call would mean something else: also where it makes nothing."""
     one = world(before=1, called=True)
     wrong = (*effects(1), Effect("E2", "operation-0", "local-marker", "marker-0-changed"))
-    other = replace(one.measurement, forced=Forced(wrong, "none"))
-    (weighed,) = worth.weigh([seal.seal(other, derive(other), Circumstances())])
-    assert not weighed.true_facts
-    assert weighed.unsafe
+    for forced, dedupe, unsafe in ((wrong, "none", True), (effects(1), "operation_key", False)):
+        cell = replace(one.cell, digest="coarse", dedupe=dedupe)
+        other = replace(one.measurement, cell=cell, forced=Forced(forced, "none"))
+        (weighed,) = worth.weigh([seal.seal(other, derive(other), Circumstances())])
+        assert not weighed.true_facts
+        assert weighed.unsafe == unsafe
+
+
+def test_before_the_first_point_nothing_is_approved_and_no_call_is_needed() -> None:
+    """A call struck there, and one struck later, which is the same but for the point before it."""
+    one = world()
+    for reached in ((), (Event(0, "fault", "point", {"point": "approval_audit"}),)):
+        struck = replace(one.cell, point="write@record#1", fault="kill")
+        first, last = (replace(o, events=len(reached)) for o in one.measurement.observations)
+        strike = Event(
+            len(reached), "fault", "fault", {"point": struck.point, "fault": struck.fault}
+        )
+        first = replace(first, events=len(reached) + 1, ended="SIGKILL", error="SIGKILL")
+        last = replace(last, events=len(reached) + 1)
+        measured = replace(
+            one.measurement, cell=struck, events=(*reached, strike), observations=(first, last)
+        )
+        (weighed,) = worth.weigh([seal.seal(measured, derive(measured), Circumstances())])
+        assert weighed.false_block == bool(reached)
 
 
 def test_a_cell_of_which_nothing_is_known_is_not_weighed() -> None:
