@@ -332,3 +332,11 @@ def _words(pid: str) -> bytes:
         return Path("/proc", pid, "cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def test_the_state_that_the_plan_faults_names_is_the_one_that_it_means(tmp_path: Path) -> None:
+    """The number is one of an enumeration; what the plan wants is the loss of one audit line."""
+    cell = next(c for c in plans.read("faults").cells if c.kind == "power_loss")
+    _, evidence = ran(tmp_path, cell)
+    (capture,) = evidence.captures()
+    assert told(capture)["lost"] == [["audit.jsonl", "shorter"]]
