@@ -26,6 +26,8 @@ _LISTS = re.compile(r"\s*=\s*[\"']?[^\"'<>]*\bclaims\b")  # after a "class", how
 _CAPTURES, _CAPTURES_END = '<span class="refs">', "</span>"
 _CAPTURE = re.compile(r'<a href="#(capture-[^"<>]*)"')
 _NUMBER = re.compile(r"\d+")
+_ZEROS = re.compile(r"&#0+(?=[0-9])")
+_NO_LETTER = re.compile(r"&#[0-9]{8,};?")  # the last letter of all has the number 1114111
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def _rows(source: str) -> Iterator[tuple[str, str]]:
     _, *begun = source.split('<tr id="claim-')
     for part in begun:
         name, _, row = part.partition('">')
-        yield html.unescape(name), row.partition("</tr>")[0]
+        yield _unescaped(name), row.partition("</tr>")[0]
 
 
 def _read(row: str) -> _Said:
@@ -107,7 +109,7 @@ def _read(row: str) -> _Said:
     links, last, more = captures.rpartition("</a>")
     return _Said(
         sentence=_text(sentence),
-        captures=tuple(html.unescape(one) for one in _CAPTURE.findall(captures)),
+        captures=tuple(_unescaped(one) for one in _CAPTURE.findall(captures)),
         numbers=_text(links + last),
         more=_text(more),
         notes=_text(notes),
@@ -120,7 +122,7 @@ def _listed(source: str) -> Iterator[tuple[str, str]]:
     for item in _within(source):
         before, link, after = item.partition('<a href="#claim-')
         if link:
-            yield html.unescape(after.partition('"')[0]), _text(before)
+            yield _unescaped(after.partition('"')[0]), _text(before)
 
 
 def _within(source: str) -> Iterator[str]:
@@ -138,12 +140,20 @@ def _items(source: str) -> int:
 
 def _lists(source: str) -> int:
     """How many elements are of the class of lists of claims, however that is written."""
-    _, *begun = html.unescape(source).lower().split("class")
+    _, *begun = _unescaped(source).lower().split("class")
     return sum(_LISTS.match(part) is not None for part in begun)
 
 
+def _unescaped(source: str) -> str:
+    """The text that HTML stands for, as a browser shows it.
+
+    Also where it names a letter by thousands of digits, of which Python makes no number.
+    """
+    return html.unescape(_NO_LETTER.sub("\ufffd", _ZEROS.sub("&#", source)))
+
+
 def _text(source: str) -> str:
-    return _plain(html.unescape(_MARK.sub("", source)))
+    return _plain(_unescaped(_MARK.sub("", source)))
 
 
 def _plain(text: str) -> str:

@@ -106,6 +106,25 @@ def test_a_list_of_claims_that_is_written_otherwise_is_no_hiding_place(mark: str
     assert P3 in unsaid(forged, "en")
 
 
+@pytest.mark.parametrize("place", ['<tr id="claim-{}">', "<td{}", '<i class="{}">', "{}"])
+@pytest.mark.parametrize("digits", ["9" * 5000, "0" * 5000 + "65", "x" + "f" * 5000])
+def test_a_letter_by_thousands_of_digits_ends_no_check(place: str, digits: str) -> None:
+    """Python makes no number of so many; wherever they stand, the page is read to its end."""
+    page = Page(source("index.html") + place.format(f"&#{digits};"))
+    assert {outcome.claim.id for outcome in outcomes()} <= page.claims
+
+
+@pytest.mark.parametrize("zeros", [0, 5, 5000])
+def test_a_letter_by_its_number_is_no_hiding_place(zeros: int) -> None:
+    """A browser takes it for the letter, with whatever zeros before it."""
+    whole = source("index.html")
+    listed = f'<ul class="cl&#{"0" * zeros}97;ims"><li>The opposite.</li></ul>'
+    assert unsaid(whole + listed, "en") == {outcome.claim.id for outcome in outcomes()}
+    row = whole.replace("by then: 1.", f"by then: &#{'0' * zeros}49;.")
+    assert row != whole
+    assert not unsaid(row, "en")
+
+
 @pytest.mark.parametrize("mark", ["<li >", "<LI>", '<li class="x">'])
 def test_an_item_that_is_written_otherwise_is_no_hiding_place(mark: str) -> None:
     """The same of an item of a list."""
