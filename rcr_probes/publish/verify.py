@@ -8,6 +8,7 @@ own checker embeds this module as it is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -73,7 +74,7 @@ def verify(folder: Path) -> Report:
     Raises:
         NotEvidence: there is no such folder.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # false of a name that no system takes, too
         raise NotEvidence(f"There is no folder {folder}.", "Name the folder of a package.")
     report = Report(folder)
     try:

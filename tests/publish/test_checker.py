@@ -10,14 +10,16 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 import rcr_probes
+from rcr_probes.cli import INTERRUPTED
 from rcr_probes.errors import RcrError
 from rcr_probes.evidence.check import _LOOKS as LOOKS
 from rcr_probes.evidence.check import check
-from rcr_probes.publish import checker, layout
+from rcr_probes.publish import checker, layout, standalone
 from rcr_probes.publish.build import publish
 from rcr_probes.publish.verify import verify
 from rcr_probes.report.texts import LANGS, table, text
@@ -101,6 +103,42 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(published: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    ("streams", "code", "said"),
+    [
+        (">&-", 0, ""),
+        (">&- 2>&-", 0, ""),
+        (">/dev/full", 2, "The report cannot be written: No space left on device."),
+        (">/dev/full 2>&-", 2, ""),
+        (">/dev/full 2>/dev/full", 2, ""),
+        ("none >&- 2>&-", 2, ""),
+        ("none 2>/dev/full", 2, ""),
+    ],
+)
+def test_where_nothing_can_be_said_the_exit_code_still_tells(
+    published: Path, streams: str, code: int, said: str
+) -> None:
+    """A stream that is closed or full ends no check; a report that is lost is not passed over."""
+    words = ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-I", "-S"]
+    done = subprocess.run(
+        [*words, published / layout.CHECKER], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code
+    assert done.stderr.startswith(said)
+    assert "Traceback" not in done.stderr
+
+
+def test_who_interrupts_it_sees_no_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def interrupted(folder: Path) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(standalone, "verify", interrupted)
+    assert standalone.main([], tmp_path, table()) == INTERRUPTED
+    assert capsys.readouterr().err == "check.py: interrupted.\n"
+
+
 def test_it_runs_nothing_that_lies_in_the_package(package: Path) -> None:
     """Also where Python would take a module from beside the program."""
     for name in ("argparse", "json", "types", "rcr_probes"):
@@ -111,14 +149,16 @@ def test_it_runs_nothing_that_lies_in_the_package(package: Path) -> None:
     assert "argparse.py: was added" in done.stdout
 
 
-def test_it_is_misused_with_what_is_no_package(published: Path, tmp_path: Path) -> None:
-    """A folder that is not there is misuse; one that is empty is not to be trusted."""
-    words = [sys.executable, "-I", "-S", str(published / layout.CHECKER)]
-    missing = subprocess.run(
-        [*words, str(tmp_path / "none")], capture_output=True, text=True, check=False
-    )
+@pytest.mark.parametrize("name", ["none", "", "x" * 300, "x/" * 3000, "\udcff", os.devnull])
+def test_what_is_no_folder_is_misuse(published: Path, name: str) -> None:
+    """Also a name that no system takes."""
+    words = [sys.executable, "-I", "-S", published / layout.CHECKER, f"./none/{name}"]
+    missing = subprocess.run(words, capture_output=True, text=True, check=False)
     assert missing.returncode == 2
-    assert "There is no folder" in missing.stderr
+    assert missing.stderr.startswith("There is no folder")
+
+
+def test_a_folder_that_is_empty_is_not_to_be_trusted(published: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert packaged.theirs(published, str(tmp_path / "empty"))[0] == 1
 
