@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -38,6 +39,7 @@ from rcr_probes.model import WORKER, Capture, Cell, Json, Measurement, Plan
 Speak = Callable[..., str]  # the key of a text, and what its placeholders stand for
 
 _NAMED = 3  # cells that are named one by one where many are missing, as after an interruption
+MOST = 10_000  # findings of one check
 LONGEST = 1 << 24  # bytes of a line; a capture has some thousands
 _SMALL = 1 << 26  # bytes of a small file
 # The looks at a capture that are told apart; what others find is of the kind ``capture``.
@@ -109,12 +111,20 @@ def check(folder: str | os.PathLike[str]) -> Report:
     captured: list[str] = []
     findings: list[Finding] = []
     try:
-        findings.extend(_examine(place, captured))
+        findings.extend(first(_examine(place, captured)))
     except OSError as error:
         findings.append(
             Finding(Path(error.filename or place).name, f"cannot be read ({error}).", "unreadable")
         )
     return Report(place, len(captured), tuple(findings))
+
+
+def first(found: Iterator[Finding]) -> Iterator[Finding]:
+    """As many findings as anybody reads; what is left of the evidence is then not looked at."""
+    yield from islice(found, MOST)
+    if next(found, None):
+        said = f"has more than {MOST} faults; the rest was not looked for."
+        yield Finding(".", said, "too_faulty", {"faults": MOST})
 
 
 def check_all(folder: str | os.PathLike[str]) -> list[Report]:

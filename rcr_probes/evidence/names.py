@@ -16,6 +16,7 @@ from pathlib import Path
 DEEPEST = 16  # names in a path, its file's own among them; a package has three
 MOST_FILES = 10_000  # folders among them, where a folder is walked or a .zip is unpacked
 MOST_BYTES = 1 << 27  # of one file
+MOST_READ = 1 << 24  # of one that is read as a whole: what is made of it takes many times as much
 MOST_IN_ALL = 1 << 29
 _LONGEST = 240  # characters of a path
 _LONGEST_NAME = 255  # bytes of one name in it: what most file systems hold

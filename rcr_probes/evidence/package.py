@@ -21,7 +21,7 @@ import msgspec
 from rcr_probes.errors import EvidenceError, NotEvidence
 from rcr_probes.evidence import names
 from rcr_probes.evidence.form import Listed
-from rcr_probes.evidence.names import MOST_BYTES, MOST_FILES, MOST_IN_ALL
+from rcr_probes.evidence.names import MOST_BYTES, MOST_FILES, MOST_IN_ALL, MOST_READ
 from rcr_probes.model import Json
 
 MANIFEST = "manifest.json"
@@ -136,8 +136,10 @@ def strict_json(data: bytes, place: str) -> Json:
     """The value of JSON that says everything once.
 
     Raises:
-        EvidenceError: it is not UTF-8, not JSON, or repeats a key.
+        EvidenceError: it is not UTF-8, not JSON, or repeats a key; or it is larger than any.
     """
+    if len(data) > MOST_READ:
+        raise EvidenceError(place, f"has more than {MOST_READ} bytes.", _DO_NOT)
     try:
         json.loads(
             data.decode(), object_pairs_hook=_once

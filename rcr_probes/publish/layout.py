@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rcr_probes.evidence import claims, names, strict
-from rcr_probes.evidence.form import FILES, Listed
+from rcr_probes.evidence.form import CAPTURES, FILES, Listed
 
 MANIFEST = "manifest.json"  # every file but the three that are about it, each with its SHA-256
 SUMS = "SHA256SUMS"  # every file but itself, for sha256sum -c
@@ -76,6 +76,15 @@ def belongs(path: str, evidence: Collection[str]) -> bool:
         case ["guide", file]:
             return file in PAGES
     return False
+
+
+def most(path: str) -> int:
+    """How many bytes a package's file may have.
+
+    Captures are read line by line, and in figures nobody looks; all else is read as a whole.
+    """
+    whole = not (path.startswith(f"{FIGURES}/") or path.endswith(f"/{CAPTURES}"))
+    return names.MOST_READ if whole else names.MOST_BYTES
 
 
 def manifest(digests: Mapping[str, str]) -> bytes:

@@ -77,21 +77,22 @@ def _manifest(data: bytes, digests: Mapping[str, str]) -> Iterator[Finding]:
     there = {path: digest for path, digest in digests.items() if path not in UNLISTED}
     if data == manifest(there):
         return
-    told = list(_compared(MANIFEST, there, {entry.path: entry.sha256 for entry in found.files}))
-    yield from told
-    if not told:
-        yield Finding(MANIFEST, "is not in the form that publishing writes.", "form")
+    yield from _told(MANIFEST, there, {entry.path: entry.sha256 for entry in found.files})
 
 
 def _sums(data: bytes, digests: Mapping[str, str]) -> Iterator[Finding]:
     if data == sums(digests):
         return
     there = {path: digest for path, digest in digests.items() if path != SUMS}
-    lines = [line.partition("  ") for line in data.decode(errors="replace").splitlines()]
-    told = list(_compared(SUMS, there, {path: digest for digest, _, path in lines}))
+    lines = (line.partition("  ") for line in data.decode(errors="replace").splitlines())
+    yield from _told(SUMS, there, {path: digest for digest, _, path in lines})
+
+
+def _told(place: str, there: Mapping[str, str], listed: Mapping[str, str]) -> Iterator[Finding]:
+    """What is wrong with a list that is not to the byte what publishing writes."""
+    told = _compared(place, there, listed)
+    yield next(told, Finding(place, "is not in the form that publishing writes.", "form"))
     yield from told
-    if not told:
-        yield Finding(SUMS, "is not in the form that publishing writes.", "form")
 
 
 def _compared(place: str, there: Mapping[str, str], listed: Mapping[str, str]) -> Iterator[Finding]:

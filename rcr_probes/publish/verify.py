@@ -18,7 +18,7 @@ from rcr_probes.evidence import check, claims, form, names, strict
 from rcr_probes.evidence.check import Finding
 from rcr_probes.evidence.claims import Grounds, Outcome
 from rcr_probes.evidence.form import CAPTURES, ENVIRONMENT, FILES, regular, sha256, too_large
-from rcr_probes.evidence.names import MOST_BYTES, MOST_IN_ALL
+from rcr_probes.evidence.names import MOST_IN_ALL
 from rcr_probes.evidence.rows import Row, as_csv, row
 from rcr_probes.model import Capture, Json
 from rcr_probes.publish import crate, listed, page, provenance, statement
@@ -35,6 +35,7 @@ from rcr_probes.publish.layout import (
     SIGNATURE,
     TABLES,
     drawings,
+    most,
     named,
 )
 
@@ -78,7 +79,7 @@ def verify(folder: Path) -> Report:
         raise NotEvidence(f"There is no folder {folder}.", "Name the folder of a package.")
     report = Report(folder)
     try:
-        report.findings.extend(_examine(report))
+        report.findings.extend(check.first(_examine(report)))
     except OSError as error:
         said = f"cannot be read ({error.strerror or error})."
         report.findings.append(Finding(Path(error.filename or folder).name, said, "unreadable"))
@@ -95,8 +96,8 @@ def _examine(report: Report) -> Iterator[Finding]:
         yield listed.too_large(".", MOST_IN_ALL)
         return
     for path, place in places.items():
-        if too_large(place, MOST_BYTES):
-            yield listed.too_large(path, MOST_BYTES)
+        if too_large(place, most(path)):
+            yield listed.too_large(path, most(path))
         elif not regular(place):
             yield Finding(path, "is no regular file.", "irregular")
         else:
@@ -127,7 +128,7 @@ def _evidence(report: Report, name: str, rows: dict[str, list[Row]]) -> Iterator
     """Everything that ``rcr check`` finds in the folder; where nothing, its rows and figures."""
     folder = report.folder / EVIDENCE / name
     report.evidence[name] = 0
-    if any(too_large(folder / file, MOST_BYTES) for file in FILES):
+    if any(too_large(folder / file, most(f"{EVIDENCE}/{name}/{file}")) for file in FILES):
         return  # which was found already
     found = check.check(folder)
     report.evidence[name] = found.captures

@@ -130,6 +130,7 @@ GOOD = "0" * 64
 @pytest.mark.parametrize(
     ("manifest", "problem"),
     [
+        pytest.param("{}" + " " * (1 << 24), "more than 16777216 bytes", id="huge"),
         ('{"schema_version": 2, "files": []}', "schema_version 2"),
         ('{"schema_version": true, "files": []}', "schema_version True"),
         ('{"schema_version": 1, "files": []}', "lists no file"),

@@ -29,6 +29,8 @@ def test_the_document_gives_the_limits_of_the_code() -> None:
     for limit in (
         f"{names.MOST_FILES:,} files",
         f"{names.MOST_BYTES >> 20} MiB in one",
+        f"{names.MOST_READ >> 20} MiB where it is read as a whole",
+        f"after {check.MOST:,} findings",
         f"{names.MOST_IN_ALL >> 20} MiB in all",
         f"{check.LONGEST >> 20} MiB; nesting",
     ):

@@ -18,7 +18,7 @@ from typing import IO
 import pytest
 
 from rcr_probes.cli import main
-from rcr_probes.evidence import archive, names
+from rcr_probes.evidence import archive, check, names
 from rcr_probes.publish import layout
 from rcr_probes.publish.taken import take
 from rcr_probes.publish.verify import verify
@@ -591,6 +591,30 @@ def test_what_cannot_be_read_is_a_finding_of_its_file(
     assert code == 1
     assert any(line.startswith(path) for line in lines), lines
     refused(capsys, tmp_path, package)
+
+
+def test_no_file_is_read_that_is_larger_than_any_of_its_kind(
+    published: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """What is made of a file in memory takes many times its bytes, so each has its own limit."""
+    for path in packaged.digests(published):
+        package = Path(shutil.copytree(published, tmp_path / path.replace("/", "_")))
+        with open(package / path, "r+b") as file:
+            file.truncate(layout.most(path) + 1)
+        code, lines = packaged.ours(capsys, package)
+        assert code == 1
+        assert f"{path}: has more than {layout.most(path)} bytes." in lines
+
+
+@pytest.mark.parametrize("line", [b"\n", b"{}\n", b"[" * 2000 + b"\n"])
+def test_after_so_many_findings_no_more_are_looked_for(package: Path, line: bytes) -> None:
+    """A finding takes more room than the line that it is about."""
+    with open(package / "evidence/small/captures.jsonl", "ab") as file:
+        file.write(line * 20_000)
+    code, lines = packaged.theirs(package)
+    assert code == 1
+    assert len(lines) == check.MOST + 2
+    assert lines[-2].endswith("the rest was not looked for.")
 
 
 def test_a_huge_file_or_line_is_not_read(
