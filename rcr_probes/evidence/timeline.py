@@ -17,6 +17,7 @@ from rcr_probes.model import Capture, Json, Measurement
 
 TIMELINE = "fixtures/timeline.json"  # of a package
 _LARGEST = 16 * 2**20  # bytes of a file; a timeline of an operation is a few kilobytes
+_MOST = 1_000  # envelopes of a file; each is a line of what is shown
 _DEEPEST = 100  # lists and maps within each other
 _STATE = ("status", "execution", "evidence")  # what a state event says of the record
 _TEXTS = ("id", "owner", "kind")
@@ -77,6 +78,9 @@ def _wrong(value: Json) -> Iterator[str]:
         yield "has no manifest of digests."
     if not isinstance(envelopes, list) or not envelopes:
         yield "holds no envelope."
+        return
+    if len(envelopes) > _MOST:
+        yield f"holds more than {_MOST} envelopes."
         return
     for number, envelope in enumerate(envelopes):
         if not isinstance(envelope, dict):

@@ -279,6 +279,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "no owner": (lambda: {**value(), "owner": None}, "names no owner"),
     "no manifest": (lambda: {**value(), "manifest": []}, "no manifest"),
     "digests": (lambda: {**value(), "manifest": {"a": 1}}, "no manifest"),
+    "many": (lambda: {**value(), "envelopes": value()["envelopes"] * 1000}, "more than 1000"),
     "no envelopes": (lambda: {**value(), "envelopes": []}, "holds no envelope"),
     "envelopes": (lambda: {**value(), "envelopes": {"a": {}}}, "holds no envelope"),
     "envelope": (lambda: {**value(), "envelopes": [[]]}, "its envelope 0 is no map"),

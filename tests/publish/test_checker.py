@@ -152,7 +152,7 @@ def test_it_runs_nothing_that_lies_in_the_package(package: Path) -> None:
 @pytest.mark.parametrize("name", ["none", "", "x" * 300, "x/" * 3000, "\udcff", os.devnull])
 def test_what_is_no_folder_is_misuse(published: Path, name: str) -> None:
     """Also a name that no system takes."""
-    words = [sys.executable, "-I", "-S", published / layout.CHECKER, f"./none/{name}"]
+    words = [sys.executable, "-I", "-S", str(published / layout.CHECKER), f"./none/{name}"]
     missing = subprocess.run(words, capture_output=True, text=True, check=False)
     assert missing.returncode == 2
     assert missing.stderr.startswith("There is no folder")
