@@ -10,13 +10,12 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from rcr_probes import strace
+from rcr_probes import following
 from rcr_probes.errors import PlanError
 from rcr_probes.model import (
     BASELINE,
@@ -63,13 +62,10 @@ def recorded(variant: str, runtime: str = REFERENCE) -> Recorded:
     """Record the operation once, in processes of its own.
 
     Raises:
-        PlanError: strace is not installed, or the operation did not come to its end.
+        PlanError: strace may follow nothing here, or the operation did not come to its end.
     """
-    if shutil.which(strace.PROGRAM) is None:
-        raise PlanError(
-            "This plan is made from a recording, which needs strace, and it is not installed here.",
-            "Type: sudo apt install strace",
-        )
+    if why := following.without_strace():
+        raise PlanError(f"This plan is made from a recording, which needs strace. {why[0]}", why[1])
     words = [sys.executable, "-P", "-m", _RECORDER, str(os.getpid()), runtime, variant]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:

@@ -7,8 +7,6 @@ import itertools
 import math
 import os
 import re
-import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rcr_probes import faults, generated, power, recoverable, strace, tracer
+from rcr_probes import faults, following, generated, power, recoverable, strace
 from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
 from rcr_probes.model import (
     CALL_FAULTS,
@@ -256,7 +254,7 @@ def _combination(cell: Cell, runtime: Runtime) -> None:
         )
     if cell.point == NONE:
         return
-    if cell.fault in TRACED_FAULTS and (why := _no_tracer()):
+    if cell.fault in TRACED_FAULTS and (why := following.without_tracer()):
         raise PlanError(f"The fault {cell.fault!r} cannot be placed here. {why[0]}", why[1])
     if "@" in cell.point:
         _call(cell)
@@ -349,26 +347,9 @@ def _call(cell: Cell) -> None:
 
 
 def _strace(cell: Cell) -> None:
-    """Refuse what strace places, where it is not installed."""
-    if shutil.which(strace.PROGRAM) is None:
-        raise PlanError(
-            f"{cell.fault!r} at {cell.point!r} needs strace, which is not installed here.",
-            "Type: sudo apt install strace",
-        )
-
-
-@cache
-def _no_tracer() -> tuple[str, str] | None:
-    """Why no tracer of ours can follow a process here, and what to do; None where one can.
-
-    It is tried in a new interpreter: who reads a plan may have threads, and is not to be traced.
-    """
-    words = (sys.executable, "-P", "-m", tracer.__name__)
-    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode == 0:
-        return None
-    cause, _, remedy = done.stderr.strip().partition("\n")
-    return cause, remedy or "Leave the fault out."
+    """Refuse what strace places, where it cannot follow a process."""
+    if why := following.without_strace():
+        raise PlanError(f"{cell.fault!r} at {cell.point!r} needs strace. {why[0]}", why[1])
 
 
 def _offers(runtime: Runtime) -> set[str]:

@@ -31,6 +31,10 @@ _STOPS = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _ENTRY, _EXIT = 1, 2  # what a stop is at, as PTRACE_GET_SYSCALL_INFO tells it
 _READY = b"ready"
 _LONGEST = 4096  # bytes of a path
+PERMIT = (
+    "Allow ptrace: kernel.yama.ptrace_scope below 3; in a container, SYS_PTRACE; and run under no "
+    "other tracer, such as strace or a debugger."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,7 @@ def follow(entering: Entering) -> None:
         why = errno.errorcode.get(int(answer or b"0"), "it ended")
         raise FaultError(
             f"A process may not follow the system calls of another one here ({why}).",
-            "Allow ptrace: kernel.yama.ptrace_scope below 3; in a container, SYS_PTRACE.",
+            PERMIT,
         )
 
 

@@ -49,12 +49,14 @@ MAY_IMPORT = {
     "recorder": {"folder", "power", "strace"},
     "outage": {"model", "folder", "ledger", "power", "recorder"},
     "recording": PHASE | {"phase", "process", "outage", "power", "recorder", "scratch"},
-    "generated": PURE | {"runtime", "strace"},
+    "following": {"strace", "tracer"},
+    "generated": PURE | {"following", "runtime"},
     "foreign": PHASE | {"phase"},
     "observe": PHASE | {"held", "phase", "process", "receiving"},
     "worker": PHASE
     | {"phase", "process", "observe", "outage", "receiving", "recovery", "traced", "evidence"},
-    "plan": PURE | {"faults", "generated", "power", "recoverable", "runtime", "strace", "tracer"},
+    "plan": PURE
+    | {"faults", "following", "generated", "power", "recoverable", "runtime", "strace"},
     "pool": PURE | {"worker", "evidence"},
     "scratch": set(),
     "run": PURE | {"plan", "pool", "scratch", "worker", "evidence", "runtime"},

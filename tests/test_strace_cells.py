@@ -25,6 +25,7 @@ from rcr_probes.evidence.rows import Row, rows
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.strace import CallPoint
+from tests.faults.beside import needs_ptrace
 
 ROOT = Path(__file__).parents[1]
 PLAIN = "tests.runtimes_under_test:Plain"
@@ -316,6 +317,37 @@ def test_without_strace_a_plan_says_what_to_type(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(PlanError, match="sudo apt install strace"):
         plans.validated(Plan("calls", (plain("write@state#1", "kill"),)))
+
+
+BELOW = """
+import sys
+from rcr_probes import generated, plan
+from rcr_probes.errors import PlanError
+from rcr_probes.model import Cell, Plan
+for read in (
+    lambda: plan.validated(Plan("p", (Cell(point="write@state#1", fault="kill"),))),
+    lambda: plan.validated(Plan("p", (Cell(point="after_action", fault="power_loss#0"),))),
+    lambda: plan.validated(Plan("p", (Cell(point="start_audit", fault="torn_append"),))),
+    lambda: plan.read("syscalls"),
+    lambda: plan.read("power"),
+):
+    try:
+        read()
+        print("read")
+    except PlanError as refused:
+        print(refused.cause, refused.remedy)
+"""
+
+
+@needs_strace
+@needs_ptrace
+def test_below_another_tracer_whatever_must_follow_is_refused_and_says_why() -> None:
+    """It is installed there, and may not follow: its cells would all be unknown."""
+    words = (strace.PROGRAM, "-f", "-o", os.devnull, sys.executable, "-c", BELOW)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    said = done.stdout.splitlines()
+    assert len(said) == 5, done
+    assert all("may not follow" in line and "no other tracer" in line for line in said), said
 
 
 LOG = """\

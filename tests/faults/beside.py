@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rcr_probes import linux, plan, process
+from rcr_probes import following, linux, process
 
-WHY_NOT = plan._no_tracer()
+WHY_NOT = following.without_tracer()
 needs_ptrace = pytest.mark.skipif(WHY_NOT is not None, reason=" ".join(WHY_NOT or ()))
 
 
