@@ -50,8 +50,9 @@ def fired(measured: Measurement) -> bool | None:
     and misreported, that its answer was changed; for a hang, that the process told so and was ended
     for it; for a power loss the wait status, and that its state was put there; for a refused result
     or a refused system call, the refusal seen from outside; for a file fault that too, and the
-    caller's error; for a torn append that too, and the wait status. What a receiver does to a call,
-    its own event proves; what is lost on its way, the caller's error.
+    caller's error, which the strike did not raise itself; for a torn append that too, and the wait
+    status. What a receiver does to a call, its own event proves; what is lost on its way, the
+    caller's error.
     """
     cell = measured.cell
     if cell.point == NONE or measured.published:
@@ -82,7 +83,8 @@ def fired(measured: Measurement) -> bool | None:
         case "hang":
             return observed.ended == HANG and {"point": cell.point, "error": shown} in struck
         case _:
-            return observed.standing is True and observed.error == shown
+            raised = any("error" in e for e in struck)  # by the strike, and not by the kernel
+            return observed.standing is True and observed.error == shown and not raised
 
 
 def truth(approved: Approved, observed: Observation, forced: Forced | None) -> Truth | None:

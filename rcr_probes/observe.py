@@ -260,6 +260,21 @@ def _contradictions(
             damage.append("events.jsonl: the phase was killed, but not by the process that struck")
         elif kind_of(strikes[0].value["fault"]) not in ENDING_FAULTS:
             damage.append("events.jsonl: the phase was killed, though its fault kills nothing")
+    if _went_on(lines):
+        damage.append("events.jsonl: a process that had told that it hangs went on")
     if ended and ended.left_behind:
         damage.append("processes: some outlived the phase, and were ended")
     return tuple(damage)
+
+
+def _went_on(lines: Sequence[EventLine]) -> bool:
+    """Whether a process wrote anything after its word that it goes no further."""
+    hung: set[int] = set()
+    for line in lines:
+        if line.phase != "fault":
+            break  # a later process may have the pid of one that is gone
+        if line.pid in hung:
+            return True
+        if line.lane == "fault" and line.value.get("error") == FAULTS[HANG]:
+            hung.add(line.pid)
+    return False

@@ -10,6 +10,8 @@ from typing import Any
 from rcr_probes import judge
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import (
+    AUDIT_FAULTS,
+    FAULTS,
     VERDICTS,
     Approved,
     Cell,
@@ -289,6 +291,15 @@ def full(point: str, standing: bool = True, error: str = "none") -> Measurement:
     return measured(cell=cell, standing=standing, errors=(error, "none"))
 
 
+def raised(fault: str) -> Measurement:
+    """A file fault that stands, beside an error that the strike told of."""
+    cell = Cell(point="start_audit", fault=fault)
+    error = FAULTS[fault]
+    lanes: list[Any] = [strike(cell), ("fault", "fault", {"point": cell.point, "error": error})]
+    planned = {"point": cell.point, "fault": fault}
+    return measured(cell=planned, lanes=lanes, errors=(error, "none"))
+
+
 def published() -> Measurement:
     made = measured()
     return Measurement(
@@ -300,6 +311,10 @@ FIRED_ROWS = {
     "a file fault, seen and felt": (measured(), True),
     "a file fault that nobody saw": (measured(standing=False), False),
     "a file fault that nobody felt": (measured(errors=("none", "none")), False),
+    **{
+        f"{fault}, whose error the strike raised itself": (raised(fault), False)
+        for fault in AUDIT_FAULTS
+    },
     "a file fault without proof": (measured(lanes=[]), False),
     "a proof from the recovery phase": (
         measured(lanes=[("recover", "fault", strike(measured().cell)[2])]),

@@ -46,6 +46,8 @@ SIGNALS = frozenset((
 
 # What a strike says besides that it struck, where one kind of fault alone says it.
 _TELLS = {FAULTS[f]: f for f in ("exception", "kill_host", HANG, "error_after_call")}
+# What ends the process that came to the point, and no other.
+_OWN_END = ("kill", "torn_append", HANG)
 # Our own runtimes that start no process below their phase's.
 _OF_ONE_PROCESS = (REFERENCE, "rcr_probes.contrast.")
 
@@ -290,9 +292,25 @@ def _returns(measured: Measurement) -> Iterator[str]:
             yield f"its {verb} phase returned, though its fault had killed it."
 
 
+def _ended(measured: Measurement) -> Iterator[str]:
+    """The reference is one process: where that had ended, or hung, it comes to nothing more."""
+    first = measured.after("fault")
+    if not ran(measured) or measured.cell.runtime != REFERENCE or first is None or first.damage:
+        return
+    if first.ended not in (FAULTS["kill"], HANG) or events_lost(measured):
+        return
+    ended = False
+    for event in measured.events:
+        if event.phase != "fault":
+            return
+        if ended and event.lane in ("point", "call", "ask"):
+            yield f"its event {event.seq} came after its fault had ended its phase."
+        ended = ended or (event.lane == "fault" and event.value.get("fault") in _OWN_END)
+
+
 def _returned_after_its_kill(events: Sequence[Event]) -> bool:
-    own = ("kill", "torn_append", HANG)  # of the process that came to the point, and of no other
-    kills = [n for n, e in enumerate(events) if e.lane == "fault" and e.value.get("fault") in own]
+    told = [e.value.get("fault") if e.lane == "fault" else None for e in events]
+    kills = [n for n, fault in enumerate(told) if fault in _OWN_END]
     return bool(kills) and any(e.lane == "return" for e in events[kills[0] :])
 
 
@@ -369,6 +387,7 @@ LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _audited,
     _counts,
     _returns,
+    _ended,
     _states,
     _never,
     _digests,

@@ -90,6 +90,11 @@ def without_proof(data: Any) -> None:
 
 
 KEPT = then("audit", {"event": "operation.succeeded"})
+GOES_ON: Mapping[str, Mapping[str, Any]] = {
+    "point": {"point": "after_result"},
+    "call": {"operation_key": "operation-0"},
+    "ask": {"operation_key": "operation-0", "effects": 1, "in_flight": False},
+}
 WAYS: dict[str, tuple[str, Change, str]] = {
     "a hang as a kill": ("hang", told_as("kill"), "a fault that the cell does not plan"),
     "a hang as a kill, of which nothing was told": (
@@ -108,6 +113,13 @@ WAYS: dict[str, tuple[str, Change, str]] = {
         "hang", first(error="SIGKILL"), "its caller saw 'SIGKILL'"
     ),
     "a hang that returned": ("hang", then("return", {"error": "HUNG"}), "its fault had killed it"),
+    **{
+        f"a {name} after which it came to a {lane}": (
+            name, then(lane, value), "came after its fault had ended its phase"
+        )
+        for name in ("hang", "kill", "torn")
+        for lane, value in GOES_ON.items()
+    },
     "a kill as a hang": ("kill", told_as("hang"), "'hang' struck, which kills nothing"),
     "a kill as a hang, and its end too": (
         "kill", told_as("hang", ended="hang", error="HUNG"), "nothing told that it hung"
