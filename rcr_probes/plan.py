@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import math
 import os
 import re
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
 from functools import cache
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from rcr_probes import faults, following, generated, power, recoverable, strace
 from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
@@ -42,16 +39,15 @@ from rcr_probes.model import (
     by_receiver,
     state_of,
 )
+from rcr_probes.product import AXES, COUNTED, typed
+from rcr_probes.product import product as product
 from rcr_probes.runtime import Runtime, load, offered
 
-AXES = tuple(f.name for f in fields(Cell))
-_NUMBERS = ("recoverers", "seed", "repeat")
 _NAME = re.compile(r"\w[\w. -]*")  # it names the evidence folder, so no path hides in it
-_MOST = 1_000_000  # cells in one table: more is a slip of the pen, and would fill the memory
-_LARGEST = 2**53 - 1  # a larger number does not come back the same from every JSON reader
 _CALL = "CALL@FILE#N, such as write@state#1"
 _AROUND = ("before_action", "after_action")  # the points on both sides of the executor
-_REQUIRED = tuple(f.name for f in fields(Cell) if f.default is MISSING)
+# What tells cells apart that are not the same but for a number that changes nothing of the kind.
+_COMBINATION = attrgetter(*(axis for axis in AXES if axis not in COUNTED))
 
 
 def shipped() -> tuple[str, ...]:
@@ -113,36 +109,6 @@ def _written(name: str | os.PathLike[str]) -> Plan:
         raise PlanError(f"{path} is not UTF-8 text ({error}).", "Save it as UTF-8.") from error
 
 
-def product(**axes: Any) -> tuple[Cell, ...]:
-    """Every combination of the values given for the axes, the last axis varying fastest.
-
-    Args:
-        axes: axis of ``Cell`` → one value, or a list of values.
-
-    Raises:
-        UnknownName: there is no such axis.
-        PlanError: ``point`` or ``fault`` is missing, or an axis has no values.
-    """
-    for name in axes:
-        if name not in AXES:
-            raise UnknownName("axis of a cell", name, AXES)
-    missing = [name for name in _REQUIRED if name not in axes]
-    if missing:
-        raise PlanError(
-            f"A table of cells lacks {' and '.join(missing)}.",
-            'The control without a fault is point = "none", fault = "none".',
-        )
-    values = [v if isinstance(v, list | tuple) else [v] for v in axes.values()]
-    if not all(values):
-        raise PlanError("An axis has no values.", "Give it one value or more, or leave it out.")
-    if math.prod(map(len, values)) > _MOST:
-        raise PlanError(
-            f"A table makes {math.prod(map(len, values))} cells.", f"Make {_MOST} at most."
-        )
-    chosen = (dict(zip(axes, row, strict=True)) for row in itertools.product(*values))
-    return tuple(Cell(**row) for row in chosen)
-
-
 def validated(plan: Plan) -> Plan:
     """The same plan, when every cell of it can be run.
 
@@ -159,10 +125,14 @@ def validated(plan: Plan) -> Plan:
     if not plan.cells:
         raise PlanError(f"The plan {plan.name!r} has no cells.", "Give it one cell or more.")
     _loaded.cache_clear()  # what describes a runtime may have been mended since
-    for cell in plan.cells:
-        _validate(cell)
+    valid: set[tuple[object, ...]] = set()
     seen: set[Cell] = set()
     for cell in plan.cells:
+        for axis in AXES:
+            typed(axis, getattr(cell, axis))
+        if (combination := _COMBINATION(cell)) not in valid:
+            _validate(cell)
+            valid.add(combination)
         if cell in seen:
             raise PlanError(
                 f"The plan {plan.name!r} holds {cell.id} twice.", "To repeat a cell, vary repeat."
@@ -206,13 +176,6 @@ def _parsed(text: str, origin: str) -> Plan:
 
 
 def _validate(cell: Cell) -> None:
-    for axis in AXES:
-        value, kind = getattr(cell, axis), int if axis in _NUMBERS else str
-        if type(value) is not kind:
-            raise PlanError(
-                f"{axis} = {value!r} is of the wrong type.",
-                f"It takes {'a whole number' if kind is int else 'a name in quotes'}.",
-            )
     runtime = _loaded(cell.runtime)
     if "@" not in cell.point:  # a system call is looked at together with its fault
         _known("point", cell.point, (NONE, *POINTS, *EXECUTOR_POINTS))
@@ -232,11 +195,6 @@ def _validate(cell: Cell) -> None:
         _known("recovery_fault", cell.recovery_fault, (*recoverable.STRIKES, *RECOVERY_FAULTS))
     for cause, remedy in recoverable.problems(cell, _offers(runtime)):
         raise PlanError(cause, remedy)
-    for axis in ("seed", "repeat"):
-        if not 0 <= getattr(cell, axis) <= _LARGEST:
-            raise PlanError(
-                f"{axis} = {getattr(cell, axis)} is out of range.", f"Count from 0 to {_LARGEST}."
-            )
     if cell.variant == FENCED and cell.dedupe in RECEIVED:
         raise PlanError(
             f"variant = {FENCED!r} with dedupe = {cell.dedupe!r} cannot be run.",

@@ -56,12 +56,15 @@ MAY_IMPORT = {
     "worker": PHASE
     | {"phase", "process", "observe", "outage", "receiving", "recovery", "traced", "evidence"},
     "plan": PURE
-    | {"faults", "following", "generated", "power", "recoverable", "runtime", "strace"},
+    | {"faults", "following", "generated", "power", "product", "recoverable", "runtime"}
+    | {"strace"},
+    "product": PURE,
     "pool": PURE | {"worker", "evidence"},
     "scratch": set(),
     "run": PURE | {"plan", "pool", "scratch", "worker", "evidence", "runtime"},
     "strace": PURE,
-    "evidence": PURE | {"eligibility", "judge", "recoverable", "request", "strace", "witness"},
+    "evidence": PURE
+    | {"eligibility", "judge", "power", "recoverable", "request", "strace", "witness"},
     "receiver": {"errors"},
     "probe": PURE | {"receiver", "evidence", "request", "linux", "scratch", "strace"},
     "reference": PURE | {"points", "ledger", "runtime", "eligibility", "fence", "witness"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,10 @@ def locations(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
 @pytest.fixture(scope="session")
 def repeats(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     """A runtime with a variant, each cell measured twice."""
-    axes = {"runtime": "tests.forking_runtime:runtime", "dedupe": ["none", "operation_key"]}
+    axes: dict[str, Any] = {
+        "runtime": "tests.forking_runtime:runtime",
+        "dedupe": ["none", "operation_key"],
+    }
     cells = (
         *product(point="none", fault="none", policy="never", repeat=[0, 1], **axes),
         *product(

@@ -1,0 +1,201 @@
+"""Every combination of what a table of cells names, less those that its filters leave out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, TypeAlias
+
+from rcr_probes.errors import PlanError, UnknownName
+from rcr_probes.model import Cell
+
+AXES = tuple(f.name for f in fields(Cell))
+NUMBERS = ("recoverers", "seed", "repeat")
+COUNTED = ("seed", "repeat")
+LARGEST = 2**53 - 1  # a larger number does not come back the same from every JSON reader
+FILTERS = ("only", "without")
+
+Values: TypeAlias = Sequence[str | int]
+Filter: TypeAlias = Mapping[str, Any]  # axis → the value, or values, of the cells that it is about
+_Wanted: TypeAlias = Mapping[str | int, None] | range  # quick to look in, and in order
+
+_MOST = 1_000_000  # combinations of one table: more is a slip of the pen, and would fill the memory
+_ENDS = {"from", "to"}  # of a range of numbers; both are in it
+_DEFAULTS: Mapping[str, Any] = {f.name: f.default for f in fields(Cell)}
+_REQUIRED = tuple(name for name, default in _DEFAULTS.items() if default is MISSING)
+
+
+def product(
+    *,
+    only: Filter | Sequence[Filter] | None = None,
+    without: Filter | Sequence[Filter] | None = None,
+    **axes: Any,
+) -> tuple[Cell, ...]:
+    """Every combination of the values given for the axes, the last axis varying fastest.
+
+    Args:
+        only: keep the cells of which one of these filters is true: its axes all have one of the
+            values that it gives them.
+        without: of these, leave out those of which one of these filters is true.
+        axes: axis of ``Cell`` → one value, or several: a list, and of numbers also a range, or
+            ``{"from": 0, "to": 9}``, which holds both of its ends.
+
+    Raises:
+        UnknownName: there is no such axis, or a filter names a value that its axis has not.
+        PlanError: ``point`` or ``fault`` is missing, an axis has no values, one of the wrong type,
+            or one twice; a filter takes away nothing, or everything.
+    """
+    for name in axes:
+        if name not in AXES:
+            raise UnknownName("axis of a cell", name, (*AXES, *FILTERS))
+    missing = [name for name in _REQUIRED if name not in axes]
+    if missing:
+        raise PlanError(
+            f"A table of cells lacks {' and '.join(missing)}.",
+            'The control without a fault is point = "none", fault = "none".',
+        )
+    values = {axis: _values(axis, given) for axis, given in axes.items()}
+    if math.prod(map(len, values.values())) > _MOST:
+        raise PlanError(
+            f"A table makes {math.prod(map(len, values.values()))} cells, before any is left out.",
+            f"Make {_MOST} at most.",
+        )
+    kept, out = _Filters("only", only, values), _Filters("without", without, values)
+    rows: Iterator[tuple[Any, ...]] = itertools.product(*values.values())
+    chosen = (row for row in rows if (not kept or kept.holds(row)) and not out.holds(row))
+    cells = tuple(Cell(**dict(zip(values, row, strict=True))) for row in chosen)
+    if not cells:
+        raise PlanError(
+            "The filters of a table leave no cell of it.", "Drop one of them, or the whole table."
+        )
+    if kept and not kept.passed:
+        raise PlanError("only keeps every cell of its table.", "Drop it, or ask for less.")
+    kept.refuse_idle()
+    out.refuse_idle()
+    return cells
+
+
+def typed(axis: str, value: object) -> None:
+    """Refuse a value that no cell can have on this axis.
+
+    Raises:
+        PlanError: it is of the wrong type, or a number out of range.
+    """
+    kind = int if axis in NUMBERS else str
+    if type(value) is not kind:
+        raise PlanError(
+            f"{axis} = {value!r} is of the wrong type.",
+            f"It takes {'a whole number' if kind is int else 'a name in quotes'}.",
+        )
+    if axis in COUNTED and isinstance(value, int) and not 0 <= value <= LARGEST:
+        raise PlanError(f"{axis} = {value} is out of range.", f"Count from 0 to {LARGEST}.")
+
+
+def _values(axis: str, given: Any) -> Values:
+    """The values that are given for an axis, each of its type and each once."""
+    if isinstance(given, Mapping):
+        given = _range(axis, given)
+    several = given if isinstance(given, list | tuple | range) else [given]
+    if not several:
+        raise PlanError(
+            f"The axis {axis} has no values.", "Give it one value or more, or leave it out."
+        )
+    for value in _ends(several) if isinstance(several, range) else several:
+        typed(axis, value)
+    if isinstance(several, range):
+        return several
+    seen: set[str | int] = set()
+    for value in several:
+        if value in seen:
+            raise PlanError(
+                f"{axis} has the value {value!r} twice.",
+                "Name it once; to repeat a cell, vary repeat.",
+            )
+        seen.add(value)
+    return several
+
+
+def _ends(numbers: range) -> tuple[int, int]:
+    return numbers[0], numbers[-1]
+
+
+def _range(axis: str, given: Mapping[str, Any]) -> range:
+    """The numbers of ``{ from = 0, to = 9 }``."""
+    if axis not in COUNTED or given.keys() != _ENDS:
+        raise PlanError(
+            f"{axis} = {dict(given)!r} gives no values.",
+            "A range is written { from = 0, to = 9 }, and "
+            f"{' and '.join(COUNTED)} alone take one.",
+        )
+    for value in given.values():
+        typed(axis, value)
+    if given["from"] > given["to"]:
+        raise PlanError(
+            f"{axis} counts from {given['from']} to {given['to']}, which is nothing.",
+            "Count upward; both ends are in the range.",
+        )
+    return range(given["from"], given["to"] + 1)
+
+
+class _Filters:
+    """The filters of one kind, and what each of them has been true of so far."""
+
+    def __init__(self, kind: str, given: Any, values: Mapping[str, Values]) -> None:
+        self._kind = kind
+        self._given = [] if given is None else [given] if isinstance(given, Mapping) else given
+        if given is not None and not (isinstance(self._given, list | tuple) and self._given):
+            raise PlanError(f"{kind} = {given!r} is no filter.", f"Write {_example(kind)}.")
+        self._axes = [_filter(kind, one, values) for one in self._given]
+        self._true = [0] * len(self._axes)
+        self.passed = 0  # combinations of which none is true
+
+    def __bool__(self) -> bool:
+        return bool(self._axes)
+
+    def holds(self, row: tuple[str | int, ...]) -> bool:
+        """Whether one of them is true of a combination; it counts for the first that is."""
+        for number, axes in enumerate(self._axes):
+            if all(row[place] in wanted for place, wanted in axes):
+                self._true[number] += 1
+                return True
+        self.passed += 1
+        return False
+
+    def refuse_idle(self) -> None:
+        """Refuse a filter that was true of nothing, or of nothing but what came to others."""
+        for true, given in zip(self._true, self._given, strict=True):
+            if not true:
+                does = "keeps" if self._kind == "only" else "leaves out"
+                raise PlanError(
+                    f"{self._kind} = {dict(given)!r} {does} no cell that is left to it.",
+                    "Mend it, or drop it: the cells are not there, or another filter had them.",
+                )
+
+
+def _filter(kind: str, given: Any, values: Mapping[str, Values]) -> list[tuple[int, _Wanted]]:
+    """A filter as places in a combination, and what may stand there."""
+    if not isinstance(given, Mapping) or not given:
+        raise PlanError(f"{kind} = {given!r} is no filter.", f"Write {_example(kind)}.")
+    places = list(values)
+    axes: list[tuple[int, _Wanted]] = []
+    for axis, value in given.items():
+        if axis not in AXES:
+            raise UnknownName(f"axis in {kind}", axis, AXES)
+        wanted = _held(_values(axis, value))
+        there = _held(values.get(axis, (_DEFAULTS[axis],)))
+        for one in wanted:
+            if one not in there:
+                raise UnknownName(f"value of {axis} in {kind}", one, map(str, there))
+        if axis in values:  # else it is the default in every cell
+            axes.append((places.index(axis), wanted))
+    return axes
+
+
+def _held(values: Values) -> _Wanted:
+    return values if isinstance(values, range) else dict.fromkeys(values)
+
+
+def _example(kind: str) -> str:
+    return f'{kind} = {{ point = "after_action", fault = ["kill", "hang"] }}, or a list of such'

@@ -1,0 +1,222 @@
+"""A table of cells is a product, less what its filters leave out."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rcr_probes import plan
+from rcr_probes.errors import PlanError, RcrError, UnknownName
+from rcr_probes.model import Cell, Plan
+
+AXES: dict[str, Any] = {
+    "point": ["before_action", "after_action", "response"],
+    "fault": ["exception", "kill"],
+    "policy": ["again", "resume"],
+}
+TABLE = """[[cells]]
+point = ["before_action", "after_action", "response"]
+fault = ["exception", "kill"]
+policy = ["again", "resume"]
+"""
+
+
+def read(tmp_path: Path, text: str) -> tuple[Cell, ...]:
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return plan.read(path).cells
+
+
+def ids(cells: tuple[Cell, ...]) -> list[str]:
+    return [cell.id for cell in cells]
+
+
+def test_without_leaves_out_the_cells_of_which_one_of_its_filters_is_true(tmp_path: Path) -> None:
+    """All axes of a filter must agree, each with one of its values; the order stays."""
+    text = TABLE + (
+        'without = [{ point = "response" }, { point = "before_action", fault = ["kill"] }]\n'
+    )
+    assert ids(read(tmp_path, text)) == [
+        "before_action/exception/none/same/again",
+        "before_action/exception/none/same/resume",
+        "after_action/exception/none/same/again",
+        "after_action/exception/none/same/resume",
+        "after_action/kill/none/same/again",
+        "after_action/kill/none/same/resume",
+    ]
+
+
+def test_only_keeps_the_cells_of_which_one_of_its_filters_is_true(tmp_path: Path) -> None:
+    """A single filter needs no list; what only keeps, without may still leave out."""
+    text = TABLE + 'only = { fault = "kill" }\nwithout = { point = "response", policy = "again" }\n'
+    assert ids(read(tmp_path, text)) == [
+        "before_action/kill/none/same/again",
+        "before_action/kill/none/same/resume",
+        "after_action/kill/none/same/again",
+        "after_action/kill/none/same/resume",
+        "response/kill/none/same/resume",
+    ]
+
+
+def test_a_filter_can_be_a_table_of_its_own(tmp_path: Path) -> None:
+    """Where there are several, TOML reads better so."""
+    text = TABLE + '[[cells.without]]\npoint = "response"\n[[cells.without]]\nfault = "kill"\n'
+    assert len(read(tmp_path, text)) == 4
+
+
+def test_seed_and_repeat_take_ranges_that_hold_both_ends(tmp_path: Path) -> None:
+    """In an axis and in a filter."""
+    text = (
+        '[[cells]]\npoint = "none"\nfault = "none"\nseed = { from = 3, to = 6 }\n'
+        "repeat = { from = 0, to = 1 }\nwithout = { seed = { from = 4, to = 5 }, repeat = 1 }\n"
+    )
+    made = [(cell.seed, cell.repeat) for cell in read(tmp_path, text)]
+    assert made == [(3, 0), (3, 1), (4, 0), (5, 0), (6, 0), (6, 1)]
+
+
+def test_python_says_it_in_the_same_words(tmp_path: Path) -> None:
+    """What TOML has as a key is an argument, and a range is a range."""
+    text = TABLE + 'seed = { from = 0, to = 9 }\nonly = { fault = "kill", seed = [1, 2] }\n'
+    made = plan.product(**AXES, seed=range(10), only={"fault": "kill", "seed": range(1, 3)})
+    assert made == read(tmp_path, text)
+    assert made == plan.product(
+        **AXES, seed={"from": 0, "to": 9}, only=[{"fault": "kill", "seed": [1, 2]}]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "remedy"),
+    [
+        ('without = { pont = "response" }', "axis in without: 'pont'", "Did you mean 'point'"),
+        ('only = { point = "respond" }', "point in only: 'respond'", "Did you mean 'response'"),
+        ('only = { dedupe = "pair" }', "dedupe in only: 'pair'", "Known: none"),
+        ("without = { seed = 3 }", "seed in without: 3", "Known: 0"),
+        ("without = { seed = true }", "wrong type", "a whole number"),
+        ("without = {}", "is no filter", "without = { point"),
+        ("without = []", "is no filter", "or a list of such"),
+        ("only = [1]", "is no filter", "only = { point"),
+        ('only = "kill"', "is no filter", "only = { point"),
+        ('without = { fault = ["kill", "exception"] }', "leave no cell", "the whole table"),
+        ('without = { digest = "same" }', "leave no cell", "Drop one"),
+        ('only = { fault = ["kill", "exception"] }', "keeps every cell", "Drop it"),
+        ('only = { digest = "same" }', "keeps every cell", "Drop it"),
+        (
+            'only = { fault = "kill" }\nwithout = { fault = "exception" }',
+            "leaves out no cell",
+            "Mend it",
+        ),
+        (
+            'only = [{ fault = "kill" }, { fault = "kill", policy = "again" }]',
+            "keeps no cell",
+            "another filter had them",
+        ),
+        (
+            'without = [{ fault = "kill" }, { fault = "kill" }]',
+            "leaves out no cell",
+            "another filter had them",
+        ),
+        ("without = { fault = [] }", "fault has no values", "one value or more"),
+        ('without = { fault = ["kill", "kill"] }', "'kill' twice", "Name it once"),
+        ("seed = [1, 2, 1]", "seed has the value 1 twice", "vary repeat"),
+        ('dedupe = ["none", "none"]', "'none' twice", "Name it once"),
+        ("seed = { from = 5, to = 4 }", "from 5 to 4", "Count upward"),
+        ("seed = { from = 1 }", "gives no values", "{ from = 0, to = 9 }"),
+        ("seed = { from = 1, to = 2, step = 3 }", "gives no values", "{ from = 0, to = 9 }"),
+        ("seed = { from = -1, to = 2 }", "out of range", "Count from 0"),
+        ('seed = { from = "0", to = 2 }', "wrong type", "a whole number"),
+        (f"seed = {{ from = 0, to = {2**53} }}", "out of range", "Count from 0"),
+        (f"seed = {{ from = 0, to = {2**53 - 1} }}", "before any is left out", "1000000 at most"),
+        ("recoverers = { from = 1, to = 2 }", "gives no values", "seed and repeat alone"),
+        ("policy = { from = 1, to = 2 }", "gives no values", "seed and repeat alone"),
+    ],
+)
+def test_a_table_that_does_not_do_what_it_says_is_refused(
+    tmp_path: Path, text: str, cause: str, remedy: str
+) -> None:
+    """A filter that takes away nothing, or everything; an axis or a value that is not there."""
+    table = TABLE.replace('policy = ["again", "resume"]\n', "") if text[:6] == "policy" else TABLE
+    with pytest.raises(RcrError) as caught:
+        read(tmp_path, f"{table}{text}\n")
+    assert cause in caught.value.cause
+    assert remedy in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_a_word_that_is_neither_axis_nor_filter_is_answered_with_the_nearest() -> None:
+    """Also where somebody would have written except."""
+    with pytest.raises(UnknownName, match="Did you mean 'without'"):
+        plan.product(**AXES, withot={"fault": "kill"})
+    with pytest.raises(UnknownName, match="without"):
+        plan.product(**AXES, **{"except": {"fault": "kill"}})
+
+
+def test_a_number_that_is_no_number_is_refused_in_every_cell() -> None:
+    """That a combination was seen before does not let a bad seed through."""
+    good = Cell(point="none", fault="none")
+    for seed in (True, -1, "1", None):
+        bad = Cell(point="none", fault="none", seed=seed)  # type: ignore[arg-type]
+        with pytest.raises(PlanError, match="seed"):
+            plan.validated(Plan("mine", (good, bad)))
+
+
+@given(st.data())
+def test_filters_choose_what_a_reader_would_choose_by_hand(data: st.DataObject) -> None:
+    """Kept is what only names and without does not, in the order of the whole product."""
+
+    def filters(kind: str) -> list[dict[str, list[str]]] | None:
+        several = {
+            a: st.lists(st.sampled_from(v), min_size=1, unique=True) for a, v in AXES.items()
+        }
+        one = st.fixed_dictionaries({}, optional=several).filter(bool)
+        return data.draw(st.none() | st.lists(one, min_size=1, max_size=3), label=kind)
+
+    def named(cell: Cell, some: list[dict[str, list[str]]]) -> bool:
+        return any(all(getattr(cell, a) in v for a, v in one.items()) for one in some)
+
+    only, without = filters("only"), filters("without")
+    whole = plan.product(**AXES)
+    wanted = [c for c in whole if only is None or named(c, only)]
+    wanted = [c for c in wanted if without is None or not named(c, without)]
+    try:
+        made = list(plan.product(**AXES, only=only, without=without))
+    except PlanError as error:
+        idle = ("no cell that is left", "keeps every cell")
+        made = wanted if any(words in error.cause for words in idle) else []
+    assert made == wanted
+
+
+def test_a_sweep_of_a_hundred_thousand_cells_is_read_in_seconds_and_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each combination is validated once, whatever its seeds; a cell costs the same in any plan."""
+    asked: list[Cell] = []
+    validate = plan._validate
+
+    def counted(cell: Cell) -> None:
+        asked.append(cell)
+        validate(cell)
+
+    monkeypatch.setattr(plan, "_validate", counted)
+    sweep = (
+        TABLE + "seed = { from = 0, to = %d }\n" + 'without = { point = "response", seed = 0 }\n'
+    )
+    begun = time.process_time()
+    assert len(read(tmp_path, sweep % 9_999)) == 120_000 - 4
+    assert time.process_time() - begun < 10
+    assert len(asked) == 12
+
+    def peak(seeds: int) -> float:
+        tracemalloc.start()
+        made = read(tmp_path, sweep % (seeds - 1))
+        held = tracemalloc.get_traced_memory()[1] / len(made)
+        tracemalloc.stop()
+        return held
+
+    assert peak(2_000) < 400
+    assert peak(4_000) < 1.5 * peak(2_000)
