@@ -14,6 +14,7 @@ from rcr_probes.evidence.course import events_lost, ran, undamaged
 from rcr_probes.evidence.received import OTHER
 from rcr_probes.model import (
     CAPABILITIES,
+    EXECUTOR_POINTS,
     FENCED,
     NONE,
     ORIGINALS,
@@ -28,11 +29,21 @@ from rcr_probes.model import (
     Forced,
     Json,
     Measurement,
+    at_point,
     effects_left,
 )
 from rcr_probes.request import MARKER, RECEIVER, effective_target, recomputed
 
 _FIRST, _SECOND = "1", "2"  # what an action of two effects makes, in this order
+# Local dedupe → how many effects a call leaves, and whether each further call leaves as many more.
+_EACH = {
+    "none": (1, True),
+    "operation_key": (1, False),
+    "late_key": (1, False),
+    "pair": (2, True),
+    "pair_operation_key": (2, False),
+    "pair_effect_key": (2, False),
+}
 _MISMATCH = "HTTP_422"  # how a receiver answers a key that came with another payload before
 
 
@@ -58,6 +69,34 @@ def _effects(measured: Measurement) -> Iterator[str]:
             yield f"after {observed.after} one key has two effects, which its executor prevents."
         if cell.runtime != WORKER:
             yield from _own(cell, f"after {observed.after}", effects)
+
+
+def _made_none(measured: Measurement) -> Iterator[str]:
+    """A call of a local executor leaves its effect, unless it was struck or fenced off in there.
+
+    One that claims a key first may be struck between the two; and one of two effects after one.
+    """
+    cell = measured.cell
+    if not ran(measured) or cell.runtime == WORKER or cell.dedupe not in _EACH:
+        return
+    fenced = cell.variant == FENCED and (cell.recoverers or 1) > 1
+    lost = cell.kind == POWER_LOSS_LOCAL
+    if cell.recovery_fault in ORIGINALS or fenced or lost or _inside(cell):
+        return
+    each, again = _EACH[cell.dedupe]
+    for observed, events in undamaged(measured):
+        if observed.ended == "deadline":
+            return
+        calls = sum(e.lane == "call" for e in events)
+        least = each * (calls if again else min(calls, 1))
+        if observed.effects is not None and len(observed.effects) < least:
+            yield f"after {observed.after} its {calls} calls made {len(observed.effects)} effects."
+
+
+def _inside(cell: Cell) -> bool:
+    """Whether something strikes inside its executor."""
+    around = at_point(cell.recovery_fault)
+    return cell.point in EXECUTOR_POINTS or (around is not None and around[1] in EXECUTOR_POINTS)
 
 
 def _keys(cell: Cell, events: Sequence[Event], effects: Sequence[Effect]) -> list[Json]:
@@ -246,6 +285,7 @@ def _named(where: str, names: Sequence[Json]) -> Iterator[str]:
 
 LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _effects,
+    _made_none,
     _first_call,
     _asked,
     _forced,

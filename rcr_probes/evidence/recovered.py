@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from rcr_probes.eligibility import decide, known
+from rcr_probes.eligibility import decide, known, may_call
 from rcr_probes.evidence.course import events_lost, ran
 from rcr_probes.model import (
+    ALIVE,
     DAMAGE,
     FAULTS,
     FENCED,
     HELD,
     NONE,
     ORIGINALS,
+    PERSONS,
     REFERENCE,
     STALE_LOCKS,
     STOPPED,
+    Approved,
     Event,
     Json,
     Measurement,
+    Observation,
     at_point,
     recovery_phases,
 )
 from rcr_probes.recoverable import EVIDENCE_GATED, happened
+from rcr_probes.request import effective_target, recomputed
 
 DECIDED = "operation.decided"
+_NO_RECORD = ("missing", "unreadable")
 
 
 def _told(measured: Measurement) -> Iterator[str]:
@@ -122,12 +129,38 @@ def _reasoned(measured: Measurement) -> Iterator[str]:
         return
     if at_point(cell.recovery_fault) or cell.recovery_fault in ORIGINALS:
         return
-    facts = known(cell, measured.approved, first, measured.says)
+    facts = known(cell, _approved(measured, first), first, measured.says)
     said = [e.value["reasons"] for e in _recovery(measured) if e.value.get("reasons")]
-    if not said or decide(facts).way == "lookup":
+    decision = decide(facts)
+    if decision.way == "lookup":
         return
-    if f"effect_{facts.effect}" not in said[0]:
+    if not may_call(decision) and cell.recovery_fault not in PERSONS and _called(measured):
+        yield f"its recovery called, which nothing allowed where the effect was {facts.effect!r}."
+    if said and f"effect_{facts.effect}" not in said[0]:
         yield f"its recovery said {said[0]} first, but the effect was {facts.effect!r} to know."
+
+
+def _approved(measured: Measurement, first: Observation) -> Approved:
+    """What recovery holds effects against: without a record, its own request is all that it has."""
+    cell = measured.cell
+    if cell.recovery_fault != "empty_record" and first.recorded.status not in _NO_RECORD:
+        return measured.approved
+    return replace(measured.approved, target=effective_target(recomputed(cell)))
+
+
+def _alive(measured: Measurement) -> Iterator[str]:
+    """An original is alive when it is observed where that is planned, and nowhere else."""
+    first, planned = measured.after("fault"), measured.cell.recovery_fault == "original_alive"
+    if not ran(measured) or first is None or first.damage:
+        return
+    if first.ended == ALIVE and not planned:
+        yield "its original was alive when it was observed, which its cell does not plan."
+    if first.ended == "exit" and planned and happened(measured):
+        yield "its original had ended when it was observed, and was to be alive."
+
+
+def _called(measured: Measurement) -> bool:
+    return any(event.lane == "call" for event in _recovery(measured))
 
 
 def _recovery(measured: Measurement) -> Sequence[Event]:
@@ -139,5 +172,6 @@ LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _before,
     _runs,
     _decided,
+    _alive,
     _reasoned,
 )

@@ -19,6 +19,10 @@ CELLS = {
     "kill": Cell(point="after_action", fault="kill", policy="resume"),
     "full": Cell(point="start_audit", fault="disk_full", policy="resume"),
     "lost append": Cell(point="completion_audit", fault="lost_append", policy="never"),
+    # A device that keeps nothing cannot be flushed, either: honest, though it has not fired.
+    "lost append, flushed": Cell(
+        point="completion_audit", fault="lost_append", policy="never", variant="fsync"
+    ),
     "lost answer": Cell(point="response", fault="response_lost", policy="never"),
     "exception": Cell(point="response", fault="exception", policy="never"),
     "torn": Cell(point="start_audit", fault="torn_append", policy="again"),
@@ -137,6 +141,14 @@ WAYS: dict[str, tuple[str, Change, str]] = {
         "full", first(standing=None), "does not say whether the fault still stood"
     ),
     "a lost append that kept a line": ("lost append", KEPT, "an audit line was kept"),
+    "a lost append that is told of": (
+        "lost append, flushed",
+        put("measurement.cell.variant", "baseline"),
+        "not what 'lost_append'",
+    ),
+    "a lost append that cannot be told of": (
+        "lost append", put("measurement.cell.variant", "fsync"), "not what 'lost_append'"
+    ),
     "a lost append as a full disk": ("lost append", told_as("disk_full"), "not what 'disk_full'"),
     "a lost answer that came": (
         "lost answer",

@@ -15,7 +15,7 @@ import pytest
 from rcr_probes import run as runs
 from rcr_probes.evidence import consistency, seal
 from rcr_probes.evidence.derive import derive
-from rcr_probes.model import Capture, Cell, Plan
+from rcr_probes.model import ORIGINALS, WITNESSES, Capture, Cell, Plan
 from tests.evidence.test_course import Change, insert, put, remove
 
 BEFORE: dict[str, Any] = {"point": "before_action", "fault": "kill", "policy": "evidence_gated"}
@@ -35,6 +35,8 @@ CELLS: Mapping[str, Cell] = {
     "undecided": Cell(**BEFORE, witness="absent", recovery_fault="person_absent"),
     "late": Cell(**LATE, policy="resume"),
     "fenced": Cell(**LATE, policy="resume", variant="fenced"),
+    # What is honest, and looks as if it could not have been: no record says what was approved.
+    "no record": Cell(**AFTER, digest="changed", recovery_fault="empty_record"),
     "alive": Cell(
         point="none", fault="none", policy="evidence_gated", recovery_fault="original_alive"
     ),
@@ -96,6 +98,28 @@ def told_late(data: Any) -> None:
         event["seq"] = number
 
 
+def renamed(data: Any) -> None:
+    """Let the event that tells of the original tell of the one that the cell now plans."""
+    planned = data["measurement"]["cell"]["recovery_fault"]
+    for event in data["measurement"]["events"]:
+        if event["value"].get("fault") in ORIGINALS:
+            event["value"]["fault"] = planned
+
+
+def unmade(data: Any) -> None:
+    """Let recovery's call have made nothing, in its events and in what was observed."""
+    remove(data["measurement"], lambda e: e["lane"] == "effect")
+    data["measurement"]["observations"][1]["effects"] = []
+
+
+def both(*changes: Change) -> Change:
+    def change(data: Any) -> None:
+        for one in changes:
+            one(data)
+
+    return change
+
+
 WAYS: Mapping[str, tuple[str, Change, str]] = {
     "a kill that nobody plans": ("killed", cell(recovery_fault="none"), "does not plan"),
     "a kill as an exception": (
@@ -138,6 +162,19 @@ WAYS: Mapping[str, tuple[str, Change, str]] = {
     ),
     "an original that nobody plans": ("late", cell(recovery_fault="none"), "does not plan"),
     "a refusal without a token": ("fenced", cell(variant="baseline"), "does not plan"),
+    "an original that is alive, as one that is late": (
+        "alive", both(cell(recovery_fault="late_original"), renamed), "was alive when"
+    ),
+    "an original that is late, as one that is alive": (
+        "late", both(cell(recovery_fault="original_alive"), renamed), "was to be alive"
+    ),
+    "an effect that a call made, left out": ("plain", unmade, "calls made 0 effects"),
+    **{
+        f"a call that a witness allowed, as one that is {witness}": (
+            "plain", cell(witness=witness), "which nothing allowed"
+        )
+        for witness in WITNESSES if witness != "exact"
+    },
     "a policy that it does not have": ("plain", cell(policy="requeue"), "does not have"),
     "a word that nothing knows": ("plain", cell(recovery_fault="hang@response"), "nothing knows"),
     "a witness that nothing knows": ("plain", cell(witness="blind"), "nothing knows"),
