@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import time
@@ -44,6 +45,8 @@ def never() -> process.Ended:
 
 def worker(place: str, cell: Cell, start: str, breaks: bool) -> None:
     """What a worker does with an original, up to the moment in which something goes wrong."""
+    linux.die_with(os.getppid())  # a test that fails leaves nobody, either
+    atexit._clear()  # what pytest does at its exit is not a phase's to do, and takes long
     linux.adopt_descendants()
     with recovery.original(place, cell, start, DEADLINE, never) as original:
         Path(place, "told.tmp").write_text(str(original.pid))
