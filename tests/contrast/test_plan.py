@@ -78,7 +78,6 @@ def test_a_run_gives_the_expected_verdicts_and_is_sound(contrast: Evidence) -> N
     assert check(contrast.folder).findings == ()
 
 
-@pytest.mark.skipif(not COMMITTED.is_dir(), reason="no evidence/contrast is committed")
 def test_the_committed_evidence_is_what_a_run_gives(contrast: Evidence) -> None:
     """Fact for fact."""
     theirs = {c.cell: c.facts_sha256 for c in store.read_whole(COMMITTED).captures()}
