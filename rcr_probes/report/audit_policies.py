@@ -27,6 +27,7 @@ STRUCK: Mapping[str, tuple[str, str | None]] = {
 }
 _WORDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
 _AGAIN = "again"
+_KILLED = "SIGKILL"
 _ON = "on"
 _CHANGED = "changed"  # the event of the audit that says that the change was made
 
@@ -87,6 +88,8 @@ class Seen:
         kept: what the system kept: the setting, or the drain.
         audit: the rows of its audit, in their order.
         log: what it noted in its log.
+        effects_read: whether the effects could be read; else ``effects`` is 0, and means nothing.
+        kept_read: the same of what the system kept, its audit and its log.
     """
 
     error: str | None
@@ -95,6 +98,8 @@ class Seen:
     kept: Mapping[str, Json]
     audit: tuple[Mapping[str, Json], ...]
     log: tuple[str, ...]
+    effects_read: bool = True
+    kept_read: bool = True
 
     @property
     def done(self) -> bool:
@@ -117,6 +122,8 @@ def seen(observed: Observation) -> Seen:
         kept=next((one for one in evidence if "setting" in one or "drain" in one), {}),
         audit=tuple(one for one in evidence if "audit" in one),
         log=tuple(str(one["log"]) for one in evidence if "log" in one),
+        effects_read=observed.effects is not None,
+        kept_read=observed.recorded.evidence is not None,
     )
 
 
@@ -150,14 +157,12 @@ def outcomes(
         values = (
             text(f"audit_policy.{policy}", lang),
             text(f"effect_kind.{kind}", lang),
-            first.error,
+            _saw(first.error, lang),
             capture.measurement.observations[0].recorded.status,
             first.kept.get("setting"),
-            first.effects,
-            len(first.audit),
-            last.error,
-            last.effects,
-            len(last.audit),
+            *_counted(first),
+            _saw(last.error, lang),
+            *_counted(last),
             _verdict(capture, lang),
         )
         rows.append((_place(policy), values))
@@ -270,19 +275,17 @@ def drains(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     rows = []
     for capture in _whole(evidence, DRAIN):
         first, last = (seen(one) for one in capture.measurement.observations)
-        by = first.kept.get("by")
-        word = "stands" if first.kept.get("drain") == "draining" else "none"
         values = (
             text(f"drain_variant.{capture.cell.variant}", lang),
             *_struck(capture),
-            first.error,
-            text(f"contrast.hold_{word}_{by}", lang) if by else text("contrast.hold_none", lang),
-            len(first.audit),
+            _saw(first.error, lang),
+            _hold(first, lang),
+            _counted(first)[1],
             first.audit[-1]["audit"] if first.audit else None,
-            first.effects,
+            _counted(first)[0],
             ", ".join(first.log) or None,
-            last.error,
-            last.effects,
+            _saw(last.error, lang),
+            _counted(last)[0],
             _verdict(capture, lang),
         )
         rows.append(values)
@@ -310,9 +313,9 @@ def responses(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
             capture.cell.dedupe,
             capture.cell.digest,
             capture.measurement.observations[0].recorded.status,
-            first.effects,
+            _counted(first)[0],
             _again(first, last, lang),
-            last.effects,
+            _counted(last)[0],
             _verdict(capture, lang),
             text(f"eligibility.{decision.eligibility}", lang) if decision else None,
         )
@@ -327,6 +330,27 @@ def _again(first: Seen, last: Seen, lang: str) -> str | None:
     if last.error != NONE:
         return last.error
     return text(f"contrast.{'executed' if last.calls > first.calls else 'replayed'}", lang)
+
+
+def _saw(error: str | None, lang: str) -> str | None:
+    """What the caller saw, in words where it saw no error, or nothing at all any more."""
+    if error == NONE:
+        return text("figure.no_error", lang)
+    return text("contrast.killed", lang) if error == _KILLED else error
+
+
+def _counted(one: Seen) -> tuple[int | None, int | None]:
+    """How many effects, and rows of the audit; None for what could not be read."""
+    return (one.effects if one.effects_read else None, len(one.audit) if one.kept_read else None)
+
+
+def _hold(one: Seen, lang: str) -> str | None:
+    """Whose hold stands, if any; None where it could not be read."""
+    if not one.kept_read:
+        return None
+    by = one.kept.get("by")
+    word = "stands" if one.kept.get("drain") == "draining" else "none"
+    return text(f"contrast.hold_{word}_{by}", lang) if by else text("contrast.hold_none", lang)
 
 
 def _captures(evidence: Evidence, runtime: str) -> Iterator[Capture]:

@@ -142,6 +142,13 @@ def say(key: str, lang: str, evidence: Evidence | None = None, **values: object)
     _markdown(text(f"prose.{key}", lang, **known, **values))
 
 
+def reserve(evidence: Evidence, lang: str) -> None:
+    """Where captures are unknown, say before anything else that what follows does not hold."""
+    known = facts(evidence, lang)
+    if known["unknown"]:
+        _markdown(text("prose.reserve", lang, **known))
+
+
 def facts(evidence: Evidence, lang: str = "en") -> dict[str, object]:
     """What the prose says in numbers and words.
 

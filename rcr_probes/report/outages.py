@@ -10,8 +10,12 @@ import pandas as pd
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.rows import row
 from rcr_probes.evidence.store import CAPTURES, Evidence
+from rcr_probes.evidence.worth import weigh
 from rcr_probes.model import POWER_LOSSES, VERDICTS, Capture, Json
 from rcr_probes.report.texts import text
+from rcr_probes.report.worth import GATED
+
+BASELINE, FLUSHED = "baseline", "fsync"  # variants of the reference
 
 
 def states(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
@@ -65,6 +69,34 @@ def outcomes(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     ]
     names = ("variant", "effects", "state_after_fault", "states")
     return pd.DataFrame(rows, columns=[*(text(f"column.{n}", lang) for n in names), *policies])
+
+
+def numbers(evidence: Evidence) -> dict[str, int]:
+    """What the prose says of the search, and of recovery by evidence.
+
+    Returns:
+        ``points``; of the baseline, which does not flush, ``explored`` disk states at a point (the
+        most at any), ``fewest`` and ``most`` that were not explored at one; ``flushed``, how many
+        were explored of the variant that flushes; ``gated_false_blocks`` under ``evidence_gated``.
+
+    Raises:
+        EvidenceError: no power was lost.
+    """
+    seen: dict[tuple[str, str], tuple[int, int]] = {}
+    for capture in _lost(evidence):
+        told = _told(capture)
+        found = (int(str(told["states"] or 0)), int(str(told["unexplored"] or 0)))
+        seen.setdefault((str(capture.cell.variant), capture.cell.point), found)
+    unflushed = [found for (variant, _), found in seen.items() if variant == BASELINE]
+    gated = (w for w in weigh(evidence.captures()) if w.capture.cell.policy == GATED)
+    return {
+        "points": len(unflushed),
+        "explored": max((states for states, _ in unflushed), default=0),
+        "fewest": min((left for _, left in unflushed), default=0),
+        "most": max((left for _, left in unflushed), default=0),
+        "flushed": sum(states for (variant, _), (states, _) in seen.items() if variant == FLUSHED),
+        "gated_false_blocks": sum(w.false_block for w in gated),
+    }
 
 
 def _lost(evidence: Evidence) -> Iterable[Capture]:

@@ -20,6 +20,8 @@ from rcr_probes.evidence.worth import (
 from rcr_probes.model import NONE, Capture, Decision
 from rcr_probes.report.texts import table, text
 
+GATED = "evidence_gated"
+_TAKEN = tuple(name for name in EVIDENCE if name != "fence")
 _NOTHING = "-"  # no such cell
 
 
@@ -41,10 +43,10 @@ def policies(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
         rows.append(
             {
                 "policy": policy,
-                "cells": len(true),
-                "called": sum(w.called for w in true),
-                "unsafe": sum(w.unsafe for w in true),
-                "false_block": sum(w.false_block for w in true),
+                "true_facts": len(true),
+                "true_facts_called": sum(w.called for w in true),
+                "true_facts_unsafe": sum(w.unsafe for w in true),
+                "true_facts_block": sum(w.false_block for w in true),
                 "false_facts": len(false),
                 "false_facts_unsafe": sum(w.unsafe for w in false),
                 "false_facts_block": sum(w.false_block for w in false),
@@ -81,18 +83,19 @@ def ablation(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
 
     Returns:
         A row for each kind of evidence and each change that occurs; columns what is missing, the
-        decision with all, the decision without it, in how many cells. A cell is one world: policies
-        do not multiply it.
+        decision with all, the decision without it, in how many cells; the reasons too, where they
+        alone changed. A cell is one world: policies do not multiply it. The fence has no row of its
+        own: without it the decision is what it is without the settled mark, by construction.
     """
     worlds = _worlds(weigh(evidence.captures()))
     rows = []
-    for missing in EVIDENCE:
+    for missing in _TAKEN:
         flips: Counter[tuple[str, str]] = Counter()
         for capture in worlds:
             decided = capture.judgement.decision
             left = without(capture, missing)
             if decided is not None and left != decided:
-                flips[_said(decided, lang), _said(left, lang)] += 1
+                flips[_flip(decided, left, lang)] += 1
         rows += [
             {"missing": text(f"missing.{missing}", lang), "with_all": a, "without": b, "cells": n}
             for (a, b), n in sorted(flips.items())
@@ -146,8 +149,21 @@ def around(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
 
 
 def numbers(evidence: Evidence) -> dict[str, int]:
-    """What the prose says of it: how many views are ambiguous, as ``views``."""
-    return {"views": len(ambiguous(evidence.captures()))}
+    """What the prose says of it, counted.
+
+    Returns:
+        ``views``: how many are ambiguous; ``around``: cells in which something happens around
+        recovery; of ``evidence_gated``, over cells with true facts and with false ones:
+        ``gated_unsafe``, and ``gated_replays``, which reconcile by a call.
+    """
+    captures = list(evidence.captures())
+    gated = [w for w in weigh(captures) if w.capture.cell.policy == GATED]
+    return {
+        "views": len(ambiguous(captures)),
+        "around": sum(c.cell.recovery_fault not in (None, NONE) for c in captures),
+        "gated_unsafe": sum(w.unsafe for w in gated),
+        "gated_replays": sum(w.called and w.outcome == "reconciled" for w in gated),
+    }
 
 
 def _policies(captures: Iterable[Capture]) -> list[str]:
@@ -170,9 +186,21 @@ def _world(capture: Capture) -> str:
     return f"{cell.point}/{cell.fault}/{cell.dedupe}/{cell.digest}"
 
 
+def _flip(decided: Decision, left: Decision, lang: str) -> tuple[str, str]:
+    """Both decisions in words; where these are the same, with the reasons that are not."""
+    said = _said(decided, lang), _said(left, lang)
+    if said[0] != said[1]:
+        return said
+    both = set(decided.reasons) & set(left.reasons)
+    because = [", ".join(r for r in one.reasons if r not in both) for one in (decided, left)]
+    return (f"{said[0]}: {because[0]}", f"{said[1]}: {because[1]}")
+
+
 def _said(decision: Decision, lang: str) -> str:
     named = text(f"eligibility.{decision.eligibility}", lang)
-    return named if decision.way is None else f"{named}: {text(f'way.{decision.way}', lang)}"
+    if decision.way is None:
+        return named
+    return text("way.said", lang, decision=named, way=text(f"way.{decision.way}", lang))
 
 
 def _frame(rows: Sequence[dict[str, object]], lang: str) -> pd.DataFrame:

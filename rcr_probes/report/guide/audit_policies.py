@@ -20,6 +20,7 @@ def policies(material: Material) -> Markup | None:
     if evidence is None:
         return None
     lang = material.lang
+    known = facts(evidence, lang)
 
     def shown(name: str) -> str:
         return text(f"contrast.{name}", lang)
@@ -31,7 +32,8 @@ def policies(material: Material) -> Markup | None:
     responses = table(audit_policies.responses(evidence, lang), shown("responses"), tools=True)
     return joined(
         [
-            prose("prose.policies_question", lang, **facts(evidence, lang)),
+            *([prose("prose.reserve", lang, **known)] if known["unknown"] else []),
+            prose("prose.policies_question", lang, **known),
             prose("prose.policies_refused", lang),
             struck("audit_refused", "refused"),
             prose("prose.policies_reading", lang),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from markupsafe import Markup
 
-from rcr_probes.report import figure, gated
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.report import figure, gated, outages
 from rcr_probes.report import worth as tables
 from rcr_probes.report.guide import appendix
 from rcr_probes.report.guide.markup import details, joined, prose, table
@@ -13,7 +16,12 @@ from rcr_probes.report.guide.material import Material
 from rcr_probes.report.notebook import facts
 from rcr_probes.report.texts import text
 
-FAULTS, SYSCALLS, POWER = "faults", "syscalls", "power"
+FAULTS = "faults"
+# Folders that are told of after it → the numbers that their text says.
+FURTHER: Mapping[str, Callable[[Evidence], Mapping[str, int]]] = {
+    "syscalls": lambda _: {},
+    "power": outages.numbers,
+}
 
 
 def worth(material: Material) -> Markup | None:
@@ -31,6 +39,7 @@ def worth(material: Material) -> Markup | None:
         [
             prose("guide.worth.text", lang),
             table(tables.policies(evidence, lang), caption("policies")),
+            prose("prose.worth_beside", lang, **known),
             drawn(
                 figure.rendered(gated.compared(evidence, lang), ".svg", letters=True),
                 "worth",
@@ -40,6 +49,7 @@ def worth(material: Material) -> Markup | None:
             ),
             prose("guide.worth.reading", lang),
             table(tables.outcomes(evidence, lang), caption("outcomes"), tools=True),
+            prose("prose.worth_counted", lang, **known),
             prose("guide.worth.pairs", lang, **known),
             details(caption("pairs"), table(tables.pairs(evidence, lang), caption("pairs"))),
             prose("guide.worth.ablation", lang),
@@ -49,9 +59,12 @@ def worth(material: Material) -> Markup | None:
             appendix.sentences(material, "faults."),
             *(
                 joined(
-                    [prose(f"guide.worth.{name}", lang), appendix.sentences(material, f"{name}.")]
+                    [
+                        prose(f"guide.worth.{name}", lang, **count(material.folders[name])),
+                        appendix.sentences(material, f"{name}."),
+                    ]
                 )
-                for name in (SYSCALLS, POWER)
+                for name, count in FURTHER.items()
                 if name in material.folders
             ),
             prose("guide.worth.limits", lang),
