@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from rcr_probes.errors import EvidenceError, RcrError, UnknownName
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.model import MATCHED, Capture
-from rcr_probes.report.panel import FAINT, INK, Panel, legend
+from rcr_probes.report.panel import FAINT, INK, SMALL, Panel, legend
 from rcr_probes.report.tables import EXECUTORS
 from rcr_probes.report.texts import text
 
@@ -62,7 +62,7 @@ def causal_chain(evidence: Evidence, lang: str = "en") -> Figure:
             panel.label_lanes()
         figure.suptitle(text("figure.title", lang), x=0.012, y=0.985, ha="left", size=12)
         numbers = text("figure.numbers", lang)
-        figure.text(0.988, 0.97, numbers, ha="right", size=8, color=FAINT)
+        figure.text(0.988, 0.97, numbers, ha="right", size=SMALL, color=FAINT)
         handles = legend(lang)
         figure.legend(handles=handles, loc="lower left", ncols=len(handles), frameon=False)
     return figure

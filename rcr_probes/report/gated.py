@@ -14,15 +14,22 @@ from rcr_probes.evidence.store import Evidence
 from rcr_probes.evidence.worth import weigh
 from rcr_probes.model import EFFECT_FACTS, IDENTITIES, Decision, Facts
 from rcr_probes.report.figure import style
-from rcr_probes.report.panel import FAINT, INK, label
+from rcr_probes.report.panel import FAINT, INK, SMALL, label
 from rcr_probes.report.texts import text
 
 DECLARED: tuple[tuple[str, ...], ...] = ((), ("replay",), ("lookup",), ("lookup", "replay"))
 # Okabe and Ito's colours and tints of them; the decision's name stands in each square too.
 _COLOURS: Mapping[str, str] = {"reexecute": "#f2b48a", "reconcile": "#a6dcc8", "stop": "#e5e5e5"}
 _MAY_CALL = "#D55E00"  # the edge of a decision that lets recovery call
-_UNSAFE, _BLOCK, _REST = "#D55E00", "#E69F00", "#e5e5e5"
+# What a bar counts → its colour, and its name in the texts.
+_COUNTED: Mapping[str, str] = {"unsafe": "#D55E00", "false_block": "#E69F00", "rest": "#e5e5e5"}
+_NAMED: Mapping[str, str] = {
+    "unsafe": "column.unsafe",
+    "false_block": "column.false_block",
+    "rest": "gated.rest",
+}
 _WIDTH, _ROW = 9.6, 0.42  # inches
+_THIN = 10  # cells; a part of a bar that is narrower has its number beside the bar
 
 
 def decision_table(lang: str = "en") -> Figure:
@@ -44,18 +51,20 @@ def decision_table(lang: str = "en") -> Figure:
         axes.set(xlim=(0, len(DECLARED)), ylim=(len(rows), 0))
         axes.set_axis_off()
         for x, capability in enumerate(DECLARED):
-            named = " + ".join(capability) or text("gated.nothing", lang)
-            axes.text(x + 0.5, -0.25, label(named), ha="center", va="bottom", size=8.5)
+            declared = [text(f"gated.capability_{name}", lang) for name in capability]
+            named = " +\n".join(declared) or text("gated.nothing", lang)
+            axes.text(x + 0.5, -0.25, label(named), ha="center", va="bottom", size=SMALL)
             for y, (effect, identity) in enumerate(rows):
                 _decided(axes, x, y, decide(Facts(identity, effect, capability)), lang)
         for y, (effect, identity) in enumerate(rows):
             if y % len(IDENTITIES) == 0:
                 said = text(f"effect_fact.{effect}", lang)
-                axes.text(-0.85, y + 0.5, said, ha="right", va="center", size=8.5)
-            axes.text(-0.08, y + 0.5, label(identity), ha="right", va="center", color=FAINT, size=8)
+                axes.text(-0.85, y + 0.5, said, ha="right", va="center", size=SMALL)
+            named = text(f"gated.identity_{identity}", lang)
+            axes.text(-0.08, y + 0.5, named, ha="right", va="center", color=FAINT, size=SMALL)
         for left, heading in ((-0.85, "effect_of"), (-0.08, "identity_of")):
             said = text(f"gated.{heading}", lang)
-            axes.text(left, -0.25, said, ha="right", va="bottom", size=8.5)
+            axes.text(left, -0.25, said, ha="right", va="bottom", size=SMALL)
         figure.suptitle(text("gated.title", lang), x=0.01, y=1 - 0.1 / size[1], ha="left", size=12)
         handles = [
             Patch(facecolor=colour, edgecolor=FAINT, label=text(f"eligibility.{name}", lang))
@@ -63,7 +72,7 @@ def decision_table(lang: str = "en") -> Figure:
         ]
         calls = text("gated.may_call", lang)
         handles.append(Patch(facecolor="#ffffff", edgecolor=_MAY_CALL, linewidth=1.6, label=calls))
-        figure.legend(handles=handles, loc="lower left", ncols=4, frameon=False, fontsize=8)
+        figure.legend(handles=handles, loc="lower left", ncols=4, frameon=False, fontsize=SMALL)
     return figure
 
 
@@ -95,20 +104,19 @@ def compared(evidence: Evidence, lang: str = "en") -> Figure:
                 axes.text(-0.27, y + 0.5, label(policy), ha="right", va="center", size=9,
                           transform=axes.get_yaxis_transform())  # fmt: skip
             said = text(f"gated.facts_{'true' if true else 'false'}", lang)
-            axes.text(-0.02, y + 0.5, said, ha="right", va="center", size=8, color=FAINT,
+            axes.text(-0.02, y + 0.5, said, ha="right", va="center", size=SMALL, color=FAINT,
                       transform=axes.get_yaxis_transform())  # fmt: skip
             counts = {"unsafe": unsafe, "false_block": blocked, "rest": len(own) - unsafe - blocked}
-            _bar(axes, y, counts, f"{policy}-{'true' if true else 'false'}")
+            _bar(axes, y, counts, f"{policy}-{'true' if true else 'false'}", lang)
         axes.autoscale_view(scalex=True, scaley=False)
         figure.suptitle(
             text("gated.compared", lang), x=0.01, y=1 - 0.1 / size[1], ha="left", size=12
         )
-        colours = {"column.unsafe": _UNSAFE, "column.false_block": _BLOCK, "gated.rest": _REST}
         handles = [
-            Patch(facecolor=colour, edgecolor=INK, linewidth=0.5, label=text(key, lang))
-            for key, colour in colours.items()
+            Patch(facecolor=_COUNTED[kind], edgecolor=INK, linewidth=0.5, label=text(key, lang))
+            for kind, key in _NAMED.items()
         ]
-        figure.legend(handles=handles, loc="lower left", ncols=3, frameon=False, fontsize=8)
+        figure.legend(handles=handles, loc="lower left", ncols=3, frameon=False, fontsize=SMALL)
     return figure
 
 
@@ -124,21 +132,30 @@ def _decided(axes: Axes, x: int, y: int, decision: Decision, lang: str) -> None:
             linewidth=1.6,
         )
     )
-    said = decision.eligibility if decision.way is None else text(f"way.{decision.way}", lang)
+    said = text(f"eligibility.{decision.eligibility}", lang).partition("（")[
+        0
+    ]  # the legend has both
     if decision.way is not None:
-        said = f"{decision.eligibility} · {said}"
-    axes.text(x + 0.5, y + 0.52, said, ha="center", va="center", size=7.5, color=INK)
+        said = f"{said} · {text(f'way.{decision.way}', lang)}"
+    axes.text(x + 0.5, y + 0.52, said, ha="center", va="center", size=SMALL, color=INK)
 
 
-def _bar(axes: Axes, y: int, counts: Mapping[str, int], name: str) -> None:
-    left, colours = 0, {"unsafe": _UNSAFE, "false_block": _BLOCK, "rest": _REST}
+def _bar(axes: Axes, y: int, counts: Mapping[str, int], name: str, lang: str) -> None:
+    beside: list[str] = []  # what parts count that are too thin to hold it
+    left = 0
     for kind, count in counts.items():
         if not count:
             continue
         axes.barh(
-            y + 0.5, count, left=left, height=0.72, color=colours[kind], edgecolor=INK,
+            y + 0.5, count, left=left, height=0.72, color=_COUNTED[kind], edgecolor=INK,
             linewidth=0.5, gid=f"{name}-{kind}",
         )  # fmt: skip
-        axes.text(left + count / 2, y + 0.5, str(count), ha="center", va="center", size=7.5,
-                  color=INK)  # fmt: skip
+        if count < _THIN:
+            beside.append(f"{text(_NAMED[kind], lang)} {count}")
+        else:
+            axes.text(left + count / 2, y + 0.5, str(count), ha="center", va="center", size=SMALL,
+                      color=INK)  # fmt: skip
         left += count
+    if beside:
+        said = ", ".join(beside)
+        axes.text(left + 4, y + 0.5, said, ha="left", va="center", size=SMALL, color=INK)

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Rectangle
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import DEDUPES, NONE, VERDICTS
 from rcr_probes.report.figure import style
-from rcr_probes.report.panel import FAINT, INK, label
+from rcr_probes.report.panel import FAINT, INK, SMALL, label
 from rcr_probes.report.repeats import UNSTABLE, Repeated, columns, configuration, repeated
 from rcr_probes.report.texts import text
 
@@ -88,9 +88,9 @@ def matrix(evidence: Evidence, lang: str = "en") -> Figure:
             text("matrix.title", lang), x=0.01, y=1 - 0.12 / size[1], ha="left", size=12
         )
         note = text("matrix.note", lang)
-        figure.text(0.01, 1 - 0.55 / size[1], note, ha="left", va="top", size=8, color=FAINT)
+        figure.text(0.01, 1 - 0.55 / size[1], note, ha="left", va="top", size=SMALL, color=FAINT)
         figure.legend(
-            handles=_legend(found, lang), loc="lower left", ncols=4, frameon=False, fontsize=8
+            handles=_legend(found, lang), loc="lower left", ncols=4, frameon=False, fontsize=SMALL
         )
     return figure
 
@@ -99,9 +99,11 @@ def _rows(axes: Axes, groups: Mapping[str, Sequence[str]]) -> dict[tuple[str, st
     """Where each row stands, with its labels: the configuration once, each recovery beside it."""
     places, y = {}, 0.0
     for name, policies in groups.items():
-        axes.text(-3.6, y + 0.5, label(name), ha="right", va="center", size=8.5, color=INK)
+        axes.text(-3.6, y + 0.5, label(name), ha="right", va="center", size=SMALL, color=INK)
         for policy in policies:
-            axes.text(-0.3, y + 0.5, label(policy), ha="right", va="center", size=7.5, color=FAINT)
+            axes.text(
+                -0.3, y + 0.5, label(policy), ha="right", va="center", size=SMALL, color=FAINT
+            )
             places[name, policy] = y
             y += 1
         y += _GAP
@@ -117,7 +119,7 @@ def _columns(
         x = number * (squares + _GAP)
         across[point, fault] = x
         said = text("matrix.control", lang) if fault == NONE else label(f"{fault}\n{point}")
-        axes.text(x + squares / 2, -0.25, said, ha="left", va="bottom", size=7.5, rotation=35)
+        axes.text(x + squares / 2, -0.25, said, ha="left", va="bottom", size=SMALL, rotation=35)
     return across
 
 
@@ -142,7 +144,7 @@ def _square(axes: Axes, one: Repeated, x: float, y: float) -> None:
         one.each("effects_after_recovery").replace(" / ", "/"),
         ha="center",
         va="center",
-        size=6.5,
+        size=SMALL,
         color="#ffffff" if result in _LIGHT else INK,
     )
 

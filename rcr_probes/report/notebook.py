@@ -172,6 +172,7 @@ def facts(evidence: Evidence, lang: str = "en") -> dict[str, object]:
         "failed_absent": failed & ~present,
         "failed_harmful": failed & frame["call_harm"].isin(["duplicate", "wrong"]),
         "failed_needed": failed & frame["call_needed"] & harmless,
+        "failed_neither": failed & ~frame["call_needed"] & harmless,
     }
     found: dict[str, object] = {name: int(which.sum()) for name, which in counted.items()}
     found["start"] = ", ".join(frame["start"].dropna().unique())

@@ -35,6 +35,7 @@ _STRIKE: Mapping[str, Any] = {"marker": "X", "mfc": _STRIKING, "mec": "white"}
 # In places of events: between two phases; after the last event, whose label needs the room; and the
 # width of a phase whose name must fit.
 _GAP, _TAIL, _NARROWEST = 1.5, 1.8, 5.4
+SMALL = 8.5  # points: the smallest letters of a figure, which a page shows at 11 pixels or more
 _LONGEST = 80  # letters of a label; a longer one is cut, and stands whole in the tables
 
 
@@ -56,7 +57,7 @@ class Panel:
         self._capture = capture
         self._name = name
         self._lang = lang
-        self._size = 8.5 if roomy else 7.5
+        self._size = SMALL
         self._events = [e for e in capture.measurement.events if e.lane in _ROWS]
         self._phases = list(dict.fromkeys(e.phase for e in self._events))
         self._at: dict[int, float] = {}
@@ -187,12 +188,12 @@ class Panel:
                 )
             )
             said = "; ".join(f"{k}: {v}" for e in evidence for k, v in e.items() if k != "kind")
-            self._write((start + end) / 2, row - 0.305, said, ha="center", size=7)
+            self._write((start + end) / 2, row - 0.305, said, ha="center", size=SMALL)
 
     def _audit(self, event: Event) -> None:
         name = str(event.value["event"]).removeprefix("operation.")
         self._mark(event, marker="s", ms=5.5, color=INK)
-        self._write(self._at[event.seq], _ROWS["audit"] - 0.27, name, ha="center", size=7.5)
+        self._write(self._at[event.seq], _ROWS["audit"] - 0.27, name, ha="center", size=SMALL)
 
     def _fault(self, event: Event) -> None:
         """The break, and a line down from it: what lies left of it had already happened."""
@@ -203,7 +204,7 @@ class Panel:
         said = "\n".join(
             str(event.value[k]) for k in ("point", "fault", "error") if k in event.value
         )
-        self._write(x, row - 0.2, said, ha="center", va="top", size=7.5, color=_STRIKING)
+        self._write(x, row - 0.2, said, ha="center", va="top", size=SMALL, color=_STRIKING)
 
     def _call(self, event: Event) -> None:
         number = 1 + self._of("call").index(event)
@@ -235,11 +236,11 @@ class Panel:
         said = self._text("no_error") if error == NONE else error
         x, row = self._at[event.seq], _ROWS["return"]
         self._mark(event, marker="|", ms=10, color=INK)
-        self._write(x, row - 0.28, said, ha="center", size=7.5)
+        self._write(x, row - 0.28, said, ha="center", size=SMALL)
 
     def _number(self, event: Event) -> None:
         y = _ROWS["return"] - 0.62
-        self._write(self._at[event.seq], y, str(event.seq), ha="center", size=6.5, color=FAINT)
+        self._write(self._at[event.seq], y, str(event.seq), ha="center", size=SMALL, color=FAINT)
 
     def _mark(self, event: Event, **style: Any) -> None:
         x, y = self._at[event.seq], _ROWS[event.lane]

@@ -24,17 +24,53 @@ def evidence(request: pytest.FixtureRequest) -> Evidence:
 
 
 @pytest.mark.parametrize("lang", LANGS)
-def test_each_fault_and_each_decision_that_occurs_is_told_once(
-    evidence: Evidence, lang: str
-) -> None:
-    """And nothing that does not occur."""
-    shown = legend.codes(evidence, lang)
-    told = list(shown[text("column.code", lang)])
+def test_each_code_that_occurs_is_told_once(evidence: Evidence, lang: str) -> None:
+    """Of each axis that tables show, and each decision; and nothing that does not occur."""
+    columns = [text(f"column.{name}", lang) for name in ("used_as", "code", "meaning")]
+    shown = legend.codes(evidence, lang)[columns]
+    told = [(used, code) for used, code, _ in shown.itertuples(index=False, name=None)]
     captures = list(evidence.captures())
-    faults = {c.cell.fault for c in captures} - {NONE}
+    wanted = {
+        (text(f"column.{axis}", lang), value)
+        for axis in ("point", "fault", "dedupe", "digest")
+        for value in {getattr(c.cell, axis) for c in captures}
+        if value != NONE or axis == "dedupe"
+    }
     decided = {c.judgement.decision.eligibility for c in captures if c.judgement.decision}
-    assert sorted(told) == sorted([*faults, *(text(f"eligibility.{d}", lang) for d in decided)])
-    assert all(shown[text("column.meaning", lang)])
+    wanted |= {(text("column.eligibility", lang), text(f"eligibility.{d}", lang)) for d in decided}
+    seen = text("column.caller_sees", lang)
+    assert sorted(one for one in told if one[0] != seen) == sorted(wanted)
+    errors = {o.error for c in captures for o in c.measurement.observations}
+    assert {code for used, code in told if used == seen} <= errors
+    assert all(shown[columns[-1]])
+
+
+@pytest.mark.parametrize("folder", ["article", "locations", "faults", "contrast", "syscalls"])
+def test_every_error_of_our_own_runtimes_is_told(folder: str) -> None:
+    """Whatever a caller saw; the errors of others' runtimes are theirs to explain."""
+    evidence = store.read(ROOT / "evidence" / folder)
+    shown = legend.codes(evidence)
+    told = set(shown[shown[text("column.used_as", "en")] == text("column.caller_sees", "en")].code)
+    captures = evidence.captures()
+    assert told == {o.error for c in captures for o in c.measurement.observations} - {None}
+
+
+def test_what_may_follow_a_code_is_shown_and_witnesses_where_they_differ() -> None:
+    """The point of a strike on recovery, the state of a lost power: one row for all of them."""
+    told = list(legend.codes(store.read(ROOT / "evidence" / "faults"))[text("column.code", "en")])
+    assert {"held@…", "kill@…", "power_loss#…", "nulls", "lagging"} <= set(told)
+    assert len([code for code in told if code.startswith("held")]) == 1
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_every_configuration_of_a_real_runtime_is_told(lang: str) -> None:
+    """Each once, under the name that the tables give its runtime."""
+    evidence = store.read(ROOT / "evidence" / "runtimes")
+    rows = list(legend.variants(evidence, lang).itertuples(index=False, name=None))
+    assert {(runtime, variant) for runtime, variant, _ in rows} == {
+        (name_of(cell.runtime), cell.variant) for cell in evidence.plan.cells
+    }
+    assert len({(runtime, variant) for runtime, variant, _ in rows}) == len(rows)
 
 
 @pytest.mark.parametrize("lang", LANGS)

@@ -96,7 +96,7 @@ def test_each_point_tells_its_states_and_what_the_record_says_in_them(dark: Evid
     assert frame.iloc[0, 4:].tolist() == ["1", "executing 1, missing 2"]
     assert frame.iloc[1, 4:].tolist() == ["1", "executing 2"]
     assert frame.iloc[1, 2:4].tolist() == [4, 0]
-    assert frame["states not explored"].tolist()[0] > 0
+    assert frame["disk states not explored"].tolist()[0] > 0
 
 
 def test_each_verdict_of_a_recovery_is_told_with_its_number(dark: Evidence) -> None:

@@ -8,6 +8,7 @@ from rcr_probes.report import audit_policies
 from rcr_probes.report.guide import appendix
 from rcr_probes.report.guide.markup import details, joined, prose, table
 from rcr_probes.report.guide.material import Material
+from rcr_probes.report.guide.runtimes import legend_of
 from rcr_probes.report.notebook import facts
 from rcr_probes.report.texts import text
 
@@ -34,6 +35,7 @@ def policies(material: Material) -> Markup | None:
         [
             *([prose("prose.reserve", lang, **known)] if known["unknown"] else []),
             prose("prose.policies_question", lang, **known),
+            legend_of(evidence, lang),
             prose("prose.policies_refused", lang),
             struck("audit_refused", "refused"),
             prose("prose.policies_reading", lang),

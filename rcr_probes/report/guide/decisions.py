@@ -114,5 +114,7 @@ def _cost(cost: Cost, lang: str) -> Markup:
 
 def _declared(capability: Sequence[str], lang: str) -> Markup:
     if not capability:
-        return Markup('<span data-code="{}">{}</span>').format(NONE, text("explain.nothing", lang))
+        return Markup('<span data-code="{}">{}</span>').format(
+            NONE, text("guide.choose.undeclared", lang)
+        )
     return Markup(", ").join(code(name) for name in capability)

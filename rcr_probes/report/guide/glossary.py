@@ -34,10 +34,12 @@ def _terms(lang: str) -> Markup:
 
 def _points(lang: str) -> Markup:
     probes = {key[0]: probe for probe, key in PROBES.items()}
-    told = [key.removeprefix("guide.point.") for key in table() if key.startswith("guide.point.")]
+    told = [key for key in table() if key.startswith(("guide.point.", "legend.points."))]
+    keys = {**{name: f"guide.point.{name}" for name in POINTS}}
+    keys |= {key.rpartition(".")[2]: key for key in told}
     rows = [
-        _row(code(name), Markup(probes.get(name, "")), phrase(f"guide.point.{name}", lang))
-        for name in dict.fromkeys((*POINTS, *told))
+        _row(code(name), Markup(probes.get(name, "")), phrase(key, lang))
+        for name, key in keys.items()
     ]
     names = [_label(name, lang) for name in ("point", "probe", "meaning")]
     return whole_table(names, rows, _label("points", lang))

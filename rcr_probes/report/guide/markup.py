@@ -13,10 +13,12 @@ from markupsafe import Markup
 
 from rcr_probes.errors import UnknownName
 from rcr_probes.report.explain import printable
+from rcr_probes.report.panel import SMALL
 from rcr_probes.report.texts import template, text
 
 _LONG = 40  # letters; a longer word is broken where a line ends
 _NOTHING = "–"  # not known, not published, or no such cell in the plan
+_LEAST = 11  # pixels; no letter of a figure is shown smaller
 _STACKED = 4  # columns; a phone shows the rows of such a table as lists, each value with its label
 
 
@@ -222,5 +224,6 @@ def svg(drawing: bytes, name: str, said: str) -> Markup:
     width = re.search(r'viewBox="0 0 ([\d.]+)', body)
     assert width is not None
     body = re.sub(r'^<svg([^>]*?) width="[^"]*" height="[^"]*"', r"<svg\1", body)
-    body = body.replace("<svg", f'{opening} style="min-width: {float(width[1]):.0f}px"', 1)
+    least = float(width[1]) * _LEAST / SMALL
+    body = body.replace("<svg", f'{opening} style="min-width: {least:.0f}px"', 1)
     return Markup(body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from rcr_probes.evidence.store import Evidence
 from rcr_probes.report import figure, legend, matrix, repeats
 from rcr_probes.report.guide import appendix
 from rcr_probes.report.guide.markup import details, joined, prose, table
@@ -13,6 +14,12 @@ from rcr_probes.report.notebook import facts
 from rcr_probes.report.texts import text
 
 RUNTIMES = "runtimes"
+
+
+def legend_of(evidence: Evidence, lang: str) -> Markup:
+    """What the codes in the tables of a folder mean, folded away."""
+    title = text("table.legend", lang)
+    return details(title, table(legend.codes(evidence, lang), title))
 
 
 def runtimes(material: Material) -> Markup | None:
@@ -26,13 +33,15 @@ def runtimes(material: Material) -> Markup | None:
         return text(f"table.{name}", lang)
 
     ways = table(legend.ways(evidence, lang), shown("ways"))
+    variants = table(legend.variants(evidence, lang), shown("variants"))
     every = table(repeats.table(evidence, lang), shown("repeats"), tools=True)
     return joined(
         [
             prose("prose.runtimes_question", lang, **known),
             prose("prose.runtimes_legend", lang),
-            table(legend.codes(evidence, lang), shown("legend")),
+            legend_of(evidence, lang),
             details(shown("ways"), ways),
+            details(shown("variants"), variants),
             prose("prose.runtimes_gap", lang),
             table(repeats.gap(evidence, lang), shown("gap"), tools=True),
             prose("prose.runtimes_split", lang, **known),

@@ -30,7 +30,7 @@ from rcr_probes.report.guide.markup import (
 )
 from rcr_probes.report.guide.markup import figure as drawn
 from rcr_probes.report.guide.material import Material, place, shown
-from rcr_probes.report.guide.runtimes import runtimes
+from rcr_probes.report.guide.runtimes import legend_of, runtimes
 from rcr_probes.report.guide.worth import worth
 from rcr_probes.report.notebook import facts
 from rcr_probes.report.texts import text
@@ -41,7 +41,7 @@ _P3 = "/".join(tables.P3)
 _DRAWINGS = {
     "state": '<path d="M6 3h9l4 4v14H6zM9 11l6 6m0-6l-6 6"/>',
     "effect": '<circle cx="12" cy="12" r="8" class="full"/>',
-    "call": '<path d="M19 12a7 7 0 1 1-2-5m2-3v4h-4"/>',
+    "call": '<path d="M6 3h12v18H6zM9 8h6M9 12h2m-2 4l2 2 4-5"/>',  # a record, looked through
 }
 
 
@@ -131,6 +131,7 @@ def everywhere(material: Material) -> Markup | None:
             prose("prose.locations_states", lang, **known),
             table(tables.states(evidence, lang), text("guide.matrix.caption.states", lang)),
             prose("prose.locations_verdicts", lang, **known),
+            legend_of(evidence, lang),
             table(
                 _policies(verdicts, lang),
                 text("table.verdicts", lang),

@@ -13,6 +13,7 @@ from rcr_probes.report.guide import appendix
 from rcr_probes.report.guide.markup import details, joined, prose, table
 from rcr_probes.report.guide.markup import figure as drawn
 from rcr_probes.report.guide.material import Material
+from rcr_probes.report.guide.runtimes import legend_of
 from rcr_probes.report.notebook import facts
 from rcr_probes.report.texts import text
 
@@ -38,6 +39,7 @@ def worth(material: Material) -> Markup | None:
     return joined(
         [
             prose("guide.worth.text", lang),
+            legend_of(evidence, lang),
             table(tables.policies(evidence, lang), caption("policies")),
             prose("prose.worth_beside", lang, **known),
             drawn(
