@@ -341,6 +341,39 @@ def test_headings_come_in_order(still: Still, lang: str) -> None:
     assert all(after - before <= 1 for before, after in pairwise(found))
 
 
+SCROLLS = """() => [...document.querySelectorAll(".wide")].map((one) => [
+  one.scrollWidth > one.clientWidth + 1,
+  one.previousElementSibling !== null && one.previousElementSibling.className === "sideways",
+])"""
+SMALLEST = """() => Math.min(...[...document.querySelectorAll(".drawing svg")].flatMap((drawn) => {
+  const scale = drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width;
+  return [...drawn.querySelectorAll("text, tspan")].map(
+    (letters) => parseFloat(getComputedStyle(letters).fontSize) * scale);
+}))"""
+
+
+@pytest.mark.parametrize(("lang", "width"), list(product(LANGS, (390, 1280))))
+def test_what_scrolls_sideways_says_so_and_figures_can_be_read(
+    opened: Open, lang: str, width: int
+) -> None:
+    """Only where it does; and no letter of a figure is smaller than eleven pixels."""
+    page, _ = opened(lang, width=width)
+    page.wait_for_function(f"({SCROLLS})().every(([scrolls, hinted]) => scrolls === hinted)")
+    hinted = [hint for _, hint in page.evaluate(SCROLLS)]
+    assert any(hinted) or width > 640
+    assert page.evaluate(SMALLEST) >= 10.99
+
+
+def test_the_language_switch_knows_the_choice_before_it_is_used(opened: Open) -> None:
+    """Whoever copies its address, or opens it in another tab, keeps what was chosen."""
+    page, _ = opened("en")
+    page.locator("input[name=effect][value=present]").check()
+    chosen = urlsplit(page.url).fragment
+    assert chosen.startswith("decide-")
+    link = page.locator(".languages a[lang=zh]").get_attribute("href")
+    assert link == f"{PAGES['zh']}#{chosen}"
+
+
 # What is not colour is the same in both schemes, and the colours are the same in both languages.
 ALL_RULES = "resultTypes: ['violations']"
 COLOURS = "runOnly: ['color-contrast']"

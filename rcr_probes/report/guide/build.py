@@ -19,8 +19,8 @@ from rcr_probes.report.texts import LANGS, text
 NOTEBOOK = "00_evidence_guide"
 NAMES: Mapping[str, str] = {"en": "English", "zh": "中文"}  # how a language calls itself
 _FONT = "NotoSansSC-subset.woff2"
-_SHOWN = ("skip", "contents", "language", "about", "description")
-_SCRIPT = ("filter", "shown", "sort", "peek")  # what only the script says
+_SHOWN = ("skip", "contents", "language", "about", "description", "top")
+_SCRIPT = ("filter", "shown", "sort", "peek", "sideways")  # what only the script says
 
 
 def build(

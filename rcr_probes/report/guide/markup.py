@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from math import ceil
 from typing import Any
 
 import mistune
@@ -224,6 +225,6 @@ def svg(drawing: bytes, name: str, said: str) -> Markup:
     width = re.search(r'viewBox="0 0 ([\d.]+)', body)
     assert width is not None
     body = re.sub(r'^<svg([^>]*?) width="[^"]*" height="[^"]*"', r"<svg\1", body)
-    least = float(width[1]) * _LEAST / SMALL
-    body = body.replace("<svg", f'{opening} style="min-width: {least:.0f}px"', 1)
+    least = ceil(float(width[1]) * _LEAST / SMALL)
+    body = body.replace("<svg", f'{opening} style="min-width: {least}px"', 1)
     return Markup(body)

@@ -19,6 +19,8 @@
       link.href = page + (location.hash || (read ? "#" + read.id : ""));
     };
     for (const kind of ["pointerdown", "focus", "click"]) link.addEventListener(kind, keep);
+    for (const kind of ["hashchange", "chosen"]) addEventListener(kind, keep);
+    keep();
   }
 
   // A table whose rows are shown as lists is one still, to who listens: some browsers forget it.
@@ -30,6 +32,25 @@
     const wanted = kind === "table" ? "table.stack" : ".stack " + kind;
     for (const part of document.querySelectorAll(wanted)) part.setAttribute("role", role);
   }
+
+  // What scrolls by itself says so, where it does.
+  const wide = [...document.querySelectorAll(".wide")];
+  const scrolls = () => {
+    for (const one of wide) {
+      const before = one.previousElementSibling;
+      const hint = before && before.className === "sideways" ? before : null;
+      const needed = one.scrollWidth > one.clientWidth + 1;
+      if (needed && !hint) {
+        const made = make("p", { className: "sideways" }, says.sideways);
+        made.setAttribute("aria-hidden", "true");
+        one.before(made);
+      }
+      if (!needed && hint) hint.remove();
+    }
+  };
+  addEventListener("resize", scrolls);
+  document.addEventListener("toggle", scrolls, true);  // what is folded away has no width
+  document.fonts.ready.then(scrolls);
 
   // Tables: filter and sort.
   const collator = new Intl.Collator(document.documentElement.lang, { numeric: true });
@@ -98,6 +119,7 @@
   form.addEventListener("change", () => {
     decide();
     history.replaceState(null, "", "#" + chosen());
+    dispatchEvent(new Event("chosen"));
   });
   form.addEventListener("submit", (event) => event.preventDefault());
 
