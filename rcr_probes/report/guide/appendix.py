@@ -26,7 +26,6 @@ from rcr_probes.report.guide.markup import (
 from rcr_probes.report.guide.material import Material, anchored, shown
 from rcr_probes.report.texts import text
 
-_HERE = "measured here"  # in English, how the source of most claims begins
 _FEW = 6  # captures that a sentence links to; of more it says how many they are
 _COLUMNS = ("claim", "value", "expect", "holds")
 
@@ -76,7 +75,7 @@ def _claim(material: Material, one: Claimed) -> Markup:
     holds = text("explain.yes" if why is None else "explain.no", lang)
     notes = [
         text("claim.not_shown", lang, said=claim.not_shown(lang)),
-        phrase("claim.source", lang, source=_source(claim.source, lang)),
+        phrase("claim.source", lang, source=_english(claim.source)),
         *([] if why is None else [why]),
     ]
     said = joined(
@@ -99,11 +98,9 @@ def _claim(material: Material, one: Claimed) -> Markup:
     )
 
 
-def _source(said: str, lang: str) -> Markup:
-    """Where it was said first; claims have it in English, but for what most begin with."""
-    rest = said.removeprefix(_HERE)
-    here = text("claim.measured_here", lang) if rest != said else ""
-    return Markup('{}<span lang="en">{}</span>').format(here, captured(rest) if rest else "")
+def _english(said: str) -> Markup:
+    """Words that stand in the claims in English alone."""
+    return Markup('<span lang="en">{}</span>').format(captured(said))
 
 
 def _said(one: Claimed, lang: str) -> Markup:
