@@ -165,7 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--deadline", type=float, default=30.0, metavar="S", help="seconds for each phase (30)")
 
     show = command(commands.show, "print the tables of evidence", "show runs/article", language)
-    show.add_argument("folder", **folder)
+    show.add_argument("folder", type=Path, metavar="DIR|FILE", help="evidence, or its rows")
     show.add_argument(
         "--claims", **flag, help="of a folder of evidence folders: its claims, what each rests on"
     )
@@ -173,6 +173,11 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--json", **flag, help="every row, as a list of objects")
     form.add_argument("--csv", **flag, help="every row; an empty field is null")
     form.add_argument("--markdown", **flag, help="the tables, in GitHub's Markdown")
+
+    job = "write the rows of evidence to a Parquet file, which rcr show and other tools read"
+    add = command(commands.export, job, "export runs/article --to article.parquet").add_argument
+    add("folder", **folder)
+    add("--to", type=Path, metavar="FILE.parquet", required=True, help="a new file")
 
     job = "explain one cell: its events in order, its facts, why this verdict"
     cell = "completion_audit/audit_is_directory/none/same/resume"

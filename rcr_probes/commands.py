@@ -9,17 +9,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
+from rcr_probes.interruption import interruptible
 from rcr_probes.model import Facts, Plan
 
 UNKNOWN_CELLS = 3
@@ -36,7 +34,7 @@ def run(args: Namespace) -> int:
     if args.only:
         plan = plans.only(plan, args.only)
     complete = (folder / MANIFEST).exists() and not args.again
-    with _interruptible(), terminal.progress(folder.name) as progress:
+    with interruptible(), terminal.progress(folder.name) as progress:
         evidence = run(
             plan,
             folder,
@@ -69,32 +67,6 @@ def _chosen(args: Namespace) -> Plan:
     return plan
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after.
-
-    Once is enough: a second one must not break the ending of what runs, and is ignored until this
-    process has ended. What is ignored already, as SIGHUP is under nohup, stays so.
-    """
-
-    def interrupt(*_: object) -> NoReturn:
-        for end in before:
-            signal.signal(end, signal.SIG_IGN)
-        before.clear()
-        raise KeyboardInterrupt
-
-    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    was = {end: signal.getsignal(end) for end in ends}
-    before = {end: by for end, by in was.items() if by not in (signal.SIG_IGN, None)}
-    for end in before:
-        signal.signal(end, interrupt)
-    try:
-        yield
-    finally:
-        for end, handler in before.items():
-            signal.signal(end, handler)
-
-
 def probe(args: Namespace) -> int:
     from rcr_probes.probe import Asked, Command, given, probe
     from rcr_probes.receiver import Settings
@@ -109,7 +81,7 @@ def probe(args: Namespace) -> int:
         timeout=args.timeout,
         syscalls=args.syscalls,
     )
-    with _interruptible(), probed.progress() as progress:
+    with interruptible(), probed.progress() as progress:
         done = probe(asked, args.into, progress)
     terminal.draw([probed.drawn(done.evidence, args.lang)])
     print("\n".join(probed.sentences(done.evidence, args.lang)))
@@ -124,22 +96,43 @@ def show(args: Namespace) -> int:
     _refuse_package(args.folder)
     if args.claims:
         return _show_claims(args)
-    from rcr_probes.evidence import store
-    from rcr_probes.evidence.rows import rows
+    from rcr_probes.evidence import exported, store
+    from rcr_probes.evidence.exported import Exported
     from rcr_probes.report import probed, terminal
 
-    evidence = store.read_whole(args.folder)
+    evidence: exported.Rowed
+    if exported.is_exported(args.folder):
+        evidence = exported.opened(args.folder)
+    else:
+        evidence = store.read_whole(args.folder)
     if args.json:
-        print(json.dumps(rows(evidence.captures()), indent=1))
+        print(json.dumps(list(evidence.rows()), indent=1))
     elif args.csv:
-        terminal.print_csv(rows(evidence.captures()))
+        terminal.print_csv(list(evidence.rows()))
     elif args.markdown:
         terminal.print_markdown(terminal.every(evidence, args.lang))
-    elif probed.is_probe(evidence):
+    elif not isinstance(evidence, Exported) and probed.is_probe(evidence):
         terminal.draw([probed.drawn(evidence, args.lang)])
         print("\n".join(probed.sentences(evidence, args.lang)))
     else:
         terminal.draw(terminal.every(evidence, args.lang))
+    if isinstance(evidence, Exported) and not (args.json or args.csv):
+        _say_not_drawn(terminal.not_drawn(evidence, args.lang))
+    return 0
+
+
+def _say_not_drawn(titles: list[str]) -> None:
+    if titles:
+        sys.stdout.flush()
+        say("\n  ".join(["Rows alone do not draw, and rcr show DIR does:", *titles]))
+
+
+def export(args: Namespace) -> int:
+    from rcr_probes.evidence import exported, store
+
+    _refuse_package(args.folder)
+    count = exported.export(store.read_whole(args.folder), args.to)
+    print(f"{args.to}: rows: {count}")
     return 0
 
 
@@ -340,7 +333,7 @@ def conformance(args: Namespace) -> int:
     from rcr_probes.conformance import conformance
     from rcr_probes.report import terminal
 
-    with _interruptible(), terminal.progress("conformance") as progress:
+    with interruptible(), terminal.progress("conformance") as progress:
         results = conformance(args.runtime, deadline=args.deadline, progress=progress)
     for result in results:
         print(f"{'wrong' if result.wrong else 'kept '}  {result.rule}")

@@ -39,6 +39,7 @@ COMMANDS = (
     "runtimes",
     "conformance",
     "show",
+    "export",
     "explain",
     "check",
     "publish",
@@ -314,6 +315,25 @@ def test_csv_holds_the_same_rows_as_json(article: Path, capsys: Captured) -> Non
         }
         for row in rows
     ]
+
+
+def test_exported_rows_are_shown_as_the_evidence_is(article: Path, capsys: Captured) -> None:
+    """The same tables, the same JSON, the same CSV; what rows alone do not draw is named."""
+    pytest.importorskip("pyarrow", reason="pip install 'rcr-probes[parquet]'")
+    assert rcr("export", article, "--to", "article.parquet") == 0
+    assert capsys.readouterr().out == "article.parquet: rows: 6\n"
+    for form in ([], ["--json"], ["--csv"], ["--markdown"], ["--lang", "zh"]):
+        assert rcr("show", article, *form) == 0
+        whole = capsys.readouterr()
+        assert rcr("show", "article.parquet", *form) == 0
+        assert capsys.readouterr() == whole
+    assert "there already" in refused(capsys, "export", article, "--to", "article.parquet")
+    assert rcr("export", ROOT / "evidence" / "faults", "--to", "faults.parquet") == 0
+    assert rcr("show", "faults.parquet") == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "Rows alone do not draw, and rcr show DIR does:"
+    assert "  What happened around recovery" in said
+    assert "There is no file" in refused(capsys, "show", "none.parquet")
 
 
 def test_markdown_holds_the_same_tables(article: Path, capsys: Captured) -> None:

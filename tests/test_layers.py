@@ -74,9 +74,10 @@ MAY_IMPORT = {
     "publish": PURE | {"evidence", "report"},
     "conformance": PURE | {"run", "phase", "folder", "runtime", "scratch", "evidence"},
     "cli": PURE | {"commands"},
+    "interruption": set(),
     "commands": PURE
     | {"plan", "run", "evidence", "report", "eligibility", "conformance", "probe", "receiver"}
-    | {"publish"},
+    | {"publish", "interruption"},
 }
 STANDARD_ALONE = (
     "eligibility", "errors", "judge", "model", "power", "recoverable", "request", "strace",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
 
-from rcr_probes.model import NONE, Capture, Observation
+from rcr_probes.model import NONE, Capture, Cell, Observation
 
 Value = str | int | bool | None
 Row = dict[str, Value]
@@ -45,6 +47,13 @@ COLUMNS = (
     "verdict",
     "reasons",
 )
+_PHASES = ("fault", "recovery")
+# Columns that are no text: whole numbers, and yes or no.
+WHOLE = frozenset(
+    ["recoverers", "seed", "repeat"]
+    + [f"{counted}_after_{phase}" for counted in ("effects", "calls") for phase in _PHASES]
+)
+YES_OR_NO = frozenset(["fired", "call_needed"])
 PUBLISHED_VERDICT = "published_verdict"  # one column more, where rows were published by others
 
 
@@ -91,6 +100,12 @@ def row(capture: Capture) -> Row:
     if measured.published_verdict is not None:
         made[PUBLISHED_VERDICT] = measured.published_verdict
     return made
+
+
+def cell_of(row: Row) -> Cell:
+    """The cell that a row is of."""
+    axes: dict[str, Any] = {f.name: row[f.name] for f in fields(Cell)}
+    return Cell(**axes)
 
 
 def rows(captures: Iterable[Capture]) -> list[Row]:

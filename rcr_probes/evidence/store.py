@@ -23,6 +23,7 @@ from rcr_probes.evidence.form import LISTED, SCHEMA, regular, sha256
 from rcr_probes.evidence.form import MANIFEST as MANIFEST
 from rcr_probes.evidence.form import PLAN as PLAN
 from rcr_probes.evidence.form import Manifest as Manifest
+from rcr_probes.evidence.rows import Row, row
 from rcr_probes.model import Capture, Json, Plan
 
 
@@ -59,6 +60,19 @@ class Evidence:
             yield capture
         if number != len(self.plan.cells):
             raise self._unpromised(f"ends after {number} captures")
+
+    def rows(self) -> Iterator[Row]:
+        """Every capture as a row of the tidy table.
+
+        Raises:
+            EvidenceError: as ``captures``.
+        """
+        return map(row, self.captures())
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any cell is there more than once."""
+        return any(cell.repeat for cell in self.plan.cells)
 
     def _read(self) -> Iterator[Capture]:
         if self.remembered is not None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from rcr_probes.evidence.rows import Row, row
-from rcr_probes.evidence.store import Evidence
+from rcr_probes.evidence.exported import Rowed
+from rcr_probes.evidence.rows import Row, cell_of, row
 from rcr_probes.model import (
     DEDUPES,
     FAULTS,
@@ -70,20 +70,23 @@ class Repeated:
 
 def repeated(captures: Iterable[Capture]) -> list[Repeated]:
     """Every cell once, with its repeats, in the order of the plan."""
-    groups: dict[Cell, list[Capture]] = {}
-    for capture in captures:
-        groups.setdefault(replace(capture.cell, repeat=0), []).append(capture)
+    return _repeated(map(row, captures))
+
+
+def _repeated(rows: Iterable[Row]) -> list[Repeated]:
+    groups: dict[Cell, list[Row]] = {}
+    for one in rows:
+        groups.setdefault(replace(cell_of(one), repeat=0), []).append(one)
     return [_together(group) for group in groups.values()]
 
 
-def _together(group: Sequence[Capture]) -> Repeated:
-    rows = tuple(row(capture) for capture in group)
+def _together(rows: Sequence[Row]) -> Repeated:
     differs = tuple(
         column
         for column in rows[0]
         if column not in _CIRCUMSTANCES and len({one[column] for one in rows}) > 1
     )
-    return Repeated(group[0].cell, rows, differs)
+    return Repeated(cell_of(rows[0]), tuple(rows), differs)
 
 
 def name_of(runtime: str) -> str:
@@ -107,7 +110,7 @@ def columns(found: Sequence[Repeated]) -> list[tuple[str, str]]:
     return sorted(known, key=lambda p: (points.index(p[0]), faults.index(p[1]))) + others
 
 
-def table(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def table(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """Every cell with its repeats as one row: the matrix figure in words.
 
     Returns:
@@ -115,13 +118,13 @@ def table(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
         after recovery, the state then, the verdict, what the evidence allowed, what to change. A
         value that differs between repeats is shown for each of them, with slashes between.
     """
-    found = repeated(evidence.captures())
+    found = _repeated(evidence.rows())
     others = {one.key: one for one in found}
     rows = [_row(one, others, lang) for one in found]
     return pd.DataFrame(rows).rename(columns=lambda name: text(f"column.{name}", lang))
 
 
-def gap(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def gap(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """The article's question, asked of each runtime: killed between the effect and its record.
 
     Of each runtime the configuration that comes first, with an executor that acts on every call.
@@ -132,7 +135,7 @@ def gap(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     """
     first: dict[str, str | None] = {}
     rows = []
-    for one in repeated(evidence.captures()):
+    for one in _repeated(evidence.rows()):
         cell = one.cell
         chosen = first.setdefault(cell.runtime, cell.variant)
         struck = (cell.point, cell.fault, cell.dedupe) == ("after_action", "kill", NONE)
@@ -144,7 +147,7 @@ def gap(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     return frame.rename(columns=lambda name: text(f"column.{name}", lang))
 
 
-def split(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def split(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """Who recovered where each verdict was reached, and where nothing had failed.
 
     Returns:
@@ -152,7 +155,7 @@ def split(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
         of each taken together), how many of them under ``again``, under ``never`` and under a way
         of the runtime's own, and how many of all without a fault. Each cell is in one of the three.
     """
-    found = repeated(evidence.captures())
+    found = _repeated(evidence.rows())
     rows = []
     for result in (*VERDICTS, UNSTABLE):
         here = [one for one in found if one.result == result]

@@ -8,7 +8,8 @@ from typing import Literal
 import pandas as pd
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, rows
+from rcr_probes.evidence.exported import Rowed
+from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, WHOLE, YES_OR_NO
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.model import (
     DEDUPES,
@@ -40,11 +41,7 @@ EXECUTORS: Mapping[str, Key] = {
 }
 
 _PHASES = ("fault", "recovery")
-_WHOLE = {"recoverers", "seed", "repeat"} | {
-    f"{counted}_after_{phase}" for counted in ("effects", "calls") for phase in _PHASES
-}
 _IN_WORDS = {"effect": "effect_fact", "eligibility": "eligibility", "call_harm": "harm"}
-_YES_OR_NO = {"fired", "call_needed"}
 # The axes beside MATCHED are shown only where rows would look alike without them.
 _FURTHER = ("runtime", "variant", "witness", "recovery_fault", "recoverers", "seed", "repeat")
 _ORDER: Mapping[str, Sequence[str]] = {
@@ -55,7 +52,7 @@ _ORDER: Mapping[str, Sequence[str]] = {
 }
 
 
-def tidy(evidence: Evidence) -> pd.DataFrame:
+def tidy(evidence: Rowed) -> pd.DataFrame:
     """One row a capture, in the order of the plan.
 
     Returns:
@@ -65,7 +62,7 @@ def tidy(evidence: Evidence) -> pd.DataFrame:
     Raises:
         EvidenceError: the captures cannot be read, or are not those of the plan.
     """
-    made = rows(evidence.captures())
+    made = list(evidence.rows())
     published = any(PUBLISHED_VERDICT in row for row in made)
     names = (*COLUMNS, PUBLISHED_VERDICT) if published else COLUMNS
     return pd.DataFrame(
@@ -73,7 +70,7 @@ def tidy(evidence: Evidence) -> pd.DataFrame:
     )
 
 
-def fault_locations(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def fault_locations(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """P0 to P3: what the caller saw, what was persisted, and how many effects exist.
 
     P0 is read after its recovery, the further submission that must be refused; P1 to P3 are read
@@ -94,7 +91,7 @@ def fault_locations(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     return _view(found, ["probe"], ["caller_sees", "persisted_state", "effects"], lang)
 
 
-def restart(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def restart(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """P3 under three executors, recovered in a new process.
 
     Returns:
@@ -116,7 +113,7 @@ def restart(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     return _view(found, ["executor"], shown, lang)
 
 
-def three_facts(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def three_facts(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """State, effect and eligibility after P3's fault, under three executors.
 
     Returns:
@@ -155,7 +152,7 @@ def retained(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     return _view(found, ["executor"], shown, lang)
 
 
-def verdicts(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def verdicts(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """The verdict of every cell, as a matrix.
 
     Returns:
@@ -177,7 +174,7 @@ def verdicts(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     return matrix
 
 
-def counted(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def counted(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """How often each verdict was reached, and what a person should do who sees it.
 
     Returns:
@@ -195,7 +192,7 @@ def counted(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
     return _named(found, lang)
 
 
-def states(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
+def states(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """What each recorded state meant: the effects, and what one more call would have done.
 
     Returns:
@@ -257,7 +254,7 @@ def events(
     return _named(pd.DataFrame(made, columns=["seq", "phase", "lane", "value"]), lang)
 
 
-def behind(evidence: Evidence) -> pd.DataFrame:
+def behind(evidence: Rowed) -> pd.DataFrame:
     """The tidy rows turned on their side: a row for each column, a column for each cell's id."""
     turned = tidy(evidence).astype("object").set_index("cell").T
     turned.columns.name = None
@@ -265,12 +262,12 @@ def behind(evidence: Evidence) -> pd.DataFrame:
 
 
 def _dtype(column: str) -> str:
-    if column in _WHOLE:
+    if column in WHOLE:
         return "Int64"
-    return "boolean" if column in _YES_OR_NO else "string"
+    return "boolean" if column in YES_OR_NO else "string"
 
 
-def _judged(evidence: Evidence) -> pd.DataFrame:
+def _judged(evidence: Rowed) -> pd.DataFrame:
     """The tidy rows that have a verdict."""
     frame = tidy(evidence)
     judged = frame[frame["verdict"].notna()]
@@ -283,7 +280,7 @@ def _judged(evidence: Evidence) -> pd.DataFrame:
     return judged
 
 
-def _chosen(evidence: Evidence, name: str, keys: Mapping[str, Key]) -> pd.DataFrame:
+def _chosen(evidence: Rowed, name: str, keys: Mapping[str, Key]) -> pd.DataFrame:
     """The tidy rows of these cells in the order of ``keys``, which are named in a column before.
 
     The index is each row's position among the captures. A policy that was not published matches.
@@ -301,7 +298,7 @@ def _chosen(evidence: Evidence, name: str, keys: Mapping[str, Key]) -> pd.DataFr
     return found
 
 
-def _executors(evidence: Evidence, lang: str) -> pd.DataFrame:
+def _executors(evidence: Rowed, lang: str) -> pd.DataFrame:
     found = _chosen(evidence, "executor", EXECUTORS)
     found["executor"] = _said(found["executor"], "executor", lang)
     return found

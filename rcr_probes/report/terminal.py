@@ -6,7 +6,7 @@ import io
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rcr_probes.errors import EvidenceError
+from rcr_probes.evidence.exported import Exported, Rowed
 from rcr_probes.evidence.published import Imported
 from rcr_probes.evidence.rows import Row, as_csv
 from rcr_probes.evidence.store import Evidence
@@ -37,6 +38,21 @@ ACTED_ON: tuple[VerdictName, ...] = (
     "held",
     "unknown",
 )
+# The tables of shipped plans that need whole captures: plan and name → what makes it.
+_OWN: Mapping[str, Callable[[Evidence, str], pd.DataFrame]] = {
+    "faults.policies": worth.policies,
+    "faults.recovered": worth.outcomes,
+    "faults.around": worth.around,
+    "faults.pairs": worth.pairs,
+    "contrast.refused": audit_policies.outcomes,
+    "contrast.demands": audit_policies.demands,
+    "syscalls.counts": struck.counts,
+    "syscalls.calls": struck.calls,
+    "syscalls.keyed": partial(struck.calls, dedupe="operation_key"),
+    "syscalls.flushes": partial(struck.calls, variant="fsync"),
+    "power.states": outages.states,
+    "power.outcomes": outages.outcomes,
+}
 _UNBOUNDED = 100_000  # columns: what is piped is never wrapped or cut
 _NOTHING = "-"  # not known, not published, or no such cell in the plan
 
@@ -65,19 +81,28 @@ def article_or_verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
     return own or _article(evidence, lang) or _verdicts(evidence, lang)
 
 
-def every(evidence: Evidence, lang: str) -> list[Drawn]:
+def every(evidence: Rowed, lang: str) -> list[Drawn]:
     """The article's tables where the evidence holds them whole, and the verdicts of all cells.
 
     Raises:
         EvidenceError: a capture cannot be read, or there is nothing to draw.
     """
-    drawn = [*_own(evidence, lang), *_article(evidence, lang)]
+    own = _own(evidence, lang) if isinstance(evidence, Evidence) else []
+    drawn = [*own, *_article(evidence, lang)]
     try:
         return drawn + _verdicts(evidence, lang)
     except EvidenceError:  # rows that others published are not judged
         if drawn := drawn or _article(evidence, lang, whole=False):
             return drawn
         raise
+
+
+def not_drawn(rows: Exported, lang: str) -> list[str]:
+    """The titles of the tables that the evidence has besides, and that need more than its rows."""
+    if rows.is_probe:
+        return [text("probe.title", lang)]
+    named = (name.partition(".") for name in _OWN)
+    return [text(f"table.{table}", lang) for plan, _, table in named if plan == rows.plan]
 
 
 def draw(drawn: list[Drawn]) -> None:
@@ -172,7 +197,7 @@ def progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _article(evidence: Evidence, lang: str, *, whole: bool = True) -> list[Drawn]:
+def _article(evidence: Rowed, lang: str, *, whole: bool = True) -> list[Drawn]:
     drawn = []
     for name, make, rows in (
         ("fault_locations", tables.fault_locations, tables.PROBES),
@@ -189,32 +214,18 @@ def _article(evidence: Evidence, lang: str, *, whole: bool = True) -> list[Drawn
 
 def _own(evidence: Evidence, lang: str) -> list[Drawn]:
     """The tables that a shipped plan has besides: what its cells show together."""
-    ways: dict[str, Callable[[], pd.DataFrame]] = {
-        "faults.policies": partial(worth.policies, evidence, lang),
-        "faults.recovered": partial(worth.outcomes, evidence, lang),
-        "faults.around": partial(worth.around, evidence, lang),
-        "faults.pairs": partial(worth.pairs, evidence, lang),
-        "contrast.refused": partial(audit_policies.outcomes, evidence, lang),
-        "contrast.demands": partial(audit_policies.demands, evidence, lang),
-        "syscalls.counts": partial(struck.counts, evidence, lang),
-        "syscalls.calls": partial(struck.calls, evidence, lang),
-        "syscalls.keyed": partial(struck.calls, evidence, lang, dedupe="operation_key"),
-        "syscalls.flushes": partial(struck.calls, evidence, lang, variant="fsync"),
-        "power.states": partial(outages.states, evidence, lang),
-        "power.outcomes": partial(outages.outcomes, evidence, lang),
-    }
     drawn = []
-    for name, make in ways.items():
+    for name, make in _OWN.items():
         plan, _, table = name.partition(".")
         if plan == evidence.plan.name:
             with suppress(EvidenceError):  # a part of the plan was run, without these cells
-                drawn.append(_drawn(text(f"table.{table}", lang), make()))
+                drawn.append(_drawn(text(f"table.{table}", lang), make(evidence, lang)))
     return drawn
 
 
-def _verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
+def _verdicts(evidence: Rowed, lang: str) -> list[Drawn]:
     """The matrix of verdicts; where cells were measured more than once, a row for each instead."""
-    if any(cell.repeat for cell in evidence.plan.cells):
+    if evidence.repeats:
         made = {"gap": repeats.gap(evidence, lang), "repeats": repeats.table(evidence, lang)}
         return [_drawn(text(f"table.{name}", lang), made[name]) for name in made if len(made[name])]
     matrix = tables.verdicts(evidence, lang)

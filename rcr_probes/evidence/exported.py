@@ -1,0 +1,242 @@
+"""The tidy rows of evidence as one Parquet file: written in row groups, and read back alike."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
+from rcr_probes.evidence.form import CAPTURES, holds_evidence
+from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, WHOLE, YES_OR_NO, Row
+from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import WORKER
+
+SUFFIX = ".parquet"
+SCHEMA = 1
+_KEY = b"rcr_probes"  # of the file's own metadata: a JSON object, as ``_said`` has it
+_TOGETHER = 10_000  # rows of a row group: some megabytes in memory, and enough to compress well
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A file of rows: all that the tidy table has, and nothing else of the captures.
+
+    Attributes:
+        file: where it stands.
+        plan: the name of the plan that the rows are of.
+        captures_sha256: digest of the captures that they were made from.
+        count: how many rows there are.
+    """
+
+    file: Path
+    plan: str
+    captures_sha256: str
+    count: int
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, in the order of the plan; one row group is in memory at a time.
+
+        Raises:
+            EvidenceError: the file cannot be read.
+        """
+        for group in _reading(self.file, _groups(self.file)):
+            for made in group.to_pylist():
+                if made.get(PUBLISHED_VERDICT, "") is None:  # the others of its plan have one
+                    del made[PUBLISHED_VERDICT]
+                yield made
+
+    @property
+    def repeats(self) -> bool:
+        """Whether any cell is there more than once."""
+        return any(row["repeat"] for row in self.rows())
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether these are rows of a worker."""
+        return all(row["runtime"] == WORKER for row in self.rows())
+
+
+# What tables are drawn of: both have rows().
+Rowed: TypeAlias = Evidence | Exported
+
+
+def export(evidence: Evidence, to: str | os.PathLike[str], *, together: int = _TOGETHER) -> int:
+    """Write every row to a Parquet file, which appears whole or not at all.
+
+    Args:
+        evidence: what to export.
+        to: a path that ends in ``.parquet``, where nothing is yet.
+        together: rows of a row group; no more are ever in memory.
+
+    Returns:
+        How many rows it has.
+
+    Raises:
+        RcrError: something is there already, or pyarrow is not installed.
+        EvidenceError: the captures cannot be read, or a row of them cannot be written.
+        OSError: the file cannot be written.
+    """
+    place = Path(to)
+    _refuse(place)
+    parquet = _parquet()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    published = any(row.get(PUBLISHED_VERDICT) is not None for row in evidence.rows())
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".rcr-export-") as beside:
+        made, schema, count = Path(beside, place.name), _schema(published), 0
+        with parquet.ParquetWriter(made, schema, compression="zstd") as writer:
+            for group in _grouped(evidence.rows(), together):
+                writer.write_table(_table(group, schema), row_group_size=together)
+                count += len(group)
+            writer.add_key_value_metadata({_KEY: _said(evidence, count)})
+        _refuse(place)
+        made.rename(place)
+    return count
+
+
+def opened(file: str | os.PathLike[str]) -> Exported:
+    """Open a file that ``export`` made.
+
+    Raises:
+        NotEvidence: there is none, or it is no such file.
+        EvidenceError: it is of another format than this version reads.
+        RcrError: pyarrow is not installed.
+    """
+    place = Path(file)
+    if not place.is_file():
+        raise NotEvidence(
+            f"There is no file {place}.", f"Make one with: rcr export DIR --to {place}"
+        )
+    made = _metadata(place)
+    if made["schema"] != SCHEMA:
+        raise EvidenceError(
+            place.name,
+            f"is of format {made['schema']!r}; this version reads format {SCHEMA}.",
+            "Read it with the version of rcr-probes that made it, or export the evidence anew.",
+        )
+    return Exported(place, str(made["plan"]), str(made["captures_sha256"]), int(made["rows"]))
+
+
+def is_exported(place: Path) -> bool:
+    """Whether a path is meant to be such a file, and no folder."""
+    return place.suffix == SUFFIX and not place.is_dir()
+
+
+def _refuse(place: Path) -> None:
+    if place.suffix != SUFFIX:
+        raise RcrError(
+            f"{place} does not end in {SUFFIX}.", f"Name a file such as {place.stem}{SUFFIX}."
+        )
+    if os.path.lexists(place):
+        raise RcrError(f"{place} is there already.", "Name another file, or move it away.")
+    if place.parent.is_dir() and holds_evidence(place.parent):
+        raise RcrError(
+            f"{place} would lie in a folder of evidence, which holds nothing else.",
+            "Name a file beside it.",
+        )
+
+
+def _schema(published: bool) -> Any:
+    import pyarrow as pa
+
+    kinds = dict.fromkeys(COLUMNS, pa.string())
+    kinds |= dict.fromkeys(WHOLE, pa.int64()) | dict.fromkeys(YES_OR_NO, pa.bool_())
+    names = (*COLUMNS, PUBLISHED_VERDICT) if published else COLUMNS
+    return pa.schema([(name, kinds.get(name, pa.string())) for name in names])
+
+
+def _table(rows: list[Row], schema: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pylist(rows, schema=schema)
+    except (pa.ArrowException, UnicodeError, OverflowError, TypeError) as error:
+        raise EvidenceError(
+            CAPTURES,
+            f"has a row that Parquet cannot hold ({error}).",
+            "See what is wrong with: rcr check, or show it with: rcr show --json",
+        ) from error
+
+
+def _said(evidence: Evidence, count: int) -> bytes:
+    said: Mapping[str, str | int] = {
+        "schema": SCHEMA,
+        "plan": evidence.plan.name,
+        "rows": count,
+        "captures_sha256": evidence.manifest.files.get(CAPTURES, ""),
+    }
+    return json.dumps(said).encode()
+
+
+def _metadata(place: Path) -> dict[str, Any]:
+    """What the file says of itself.
+
+    Raises:
+        NotEvidence: it says nothing, or lacks a column.
+    """
+    parquet = _parquet()
+    try:
+        with parquet.ParquetFile(place) as file:
+            said, schema = file.metadata.metadata or {}, file.schema_arrow
+        made = json.loads(said[_KEY])
+        wanted = {"schema", "plan", "rows", "captures_sha256"}
+        if not isinstance(made, dict) or not wanted <= made.keys():
+            raise ValueError("its metadata lacks a key")
+        if made["schema"] == SCHEMA and not any(
+            schema.equals(_schema(published)) for published in (False, True)
+        ):
+            raise ValueError("its columns are others")
+    except _unreadable(KeyError, ValueError) as error:
+        raise NotEvidence(
+            f"{place} is no file that rcr export made ({error}).",
+            "Make one with: rcr export DIR --to FILE.parquet",
+        ) from error
+    return made
+
+
+def _groups(place: Path) -> Iterator[Any]:
+    with _parquet().ParquetFile(place) as file:
+        for number in range(file.num_row_groups):
+            yield file.read_row_group(number)
+
+
+def _reading(place: Path, groups: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from groups
+    except _unreadable() as error:
+        raise EvidenceError(
+            place.name, f"cannot be read ({error}).", "Export the evidence anew."
+        ) from error
+
+
+def _grouped(rows: Iterable[Row], together: int) -> Iterator[list[Row]]:
+    left = iter(rows)
+    while group := list(itertools.islice(left, together)):
+        yield group
+
+
+def _unreadable(*besides: type[Exception]) -> tuple[type[Exception], ...]:
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError, *besides)
+
+
+def _parquet() -> Any:
+    """What of pyarrow reads and writes Parquet.
+
+    Raises:
+        RcrError: it is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise RcrError(
+            "Parquet needs pyarrow, which is not installed.",
+            "Install it with: pip install 'rcr-probes[parquet]'",
+        ) from error
+    return pyarrow.parquet
