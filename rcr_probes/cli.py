@@ -135,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep", **flag, help="keep each cell's folder, in DIR.cells")
     add("--again", **flag, help="run anew; what DIR holds is moved to DIR.previous")
     add("--deadline", type=float, default=30.0, metavar="S", help="seconds for each phase (30)")
+    add("--on", metavar="tcp://HOST:PORT", help="run the cells on this Dask cluster")
     add("--installed", **flag, help="leave out the runtimes that lack something on this machine")
 
     job = "probe a worker that calls an API: 0 no harm, 1 effects too many or missing, 3 unknown"

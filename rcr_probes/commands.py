@@ -43,6 +43,7 @@ def run(args: Namespace) -> int:
             again=args.again,
             keep=args.keep,
             deadline=args.deadline,
+            on=args.on,
             progress=progress,
         )
     done = "complete already, so nothing was run; to run it anew: --again"

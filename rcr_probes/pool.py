@@ -1,4 +1,7 @@
-"""Lean workers side by side: each gets every n-th cell, and their captures come back in order."""
+"""Lanes side by side, each with every n-th cell: their captures come back in order.
+
+A lane is a lean worker of this machine, or a place on a cluster (cluster.py).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -27,40 +31,83 @@ _PHASES = 5
 _GRACE = 30.0  # seconds for what a worker does besides: start, observe, seal
 
 
-def captures(jobs: Iterable[Job], workers: int) -> Iterator[Capture]:
-    """The captures of the jobs, in their order.
+class Lane(Protocol):
+    """One of several that run cells, each in the order in which it is sent them."""
+
+    def send(self, job: Job) -> None:
+        """Give it one more job."""
+
+    def receive(self) -> Received:
+        """The capture of the oldest unanswered job."""
+
+
+class Received(NamedTuple):
+    """A capture, and the name of the cluster's worker that measured it; None is this machine."""
+
+    capture: Capture
+    worker: str | None = None
+
+
+def captures(jobs: Iterable[Job], lanes: Sequence[Lane]) -> Iterator[Received]:
+    """The captures of the jobs, in their order, whichever lane they come from."""
+    pending: deque[Lane] = deque()
+    for number, job in enumerate(jobs):
+        if len(pending) == _AHEAD * len(lanes):
+            yield pending.popleft().receive()
+        chosen = lanes[number % len(lanes)]
+        chosen.send(job)
+        pending.append(chosen)
+    while pending:
+        yield pending.popleft().receive()
+
+
+@contextlib.contextmanager
+def local(workers: int) -> Iterator[Sequence[Lane]]:
+    """Lean workers on this machine; they are gone when the block is left.
 
     Raises:
         RcrError: a worker cannot even start.
     """
-    pool: list[_Worker] = []
-    pending: deque[_Worker] = deque()
+    pool: list[LeanWorker] = []
     try:
-        pool += (_Worker() for _ in range(workers))
-        for number, job in enumerate(jobs):
-            if len(pending) == _AHEAD * workers:
-                yield pending.popleft().receive()
-            chosen = pool[number % workers]
-            chosen.send(job)
-            pending.append(chosen)
-        while pending:
-            yield pending.popleft().receive()
+        pool += (LeanWorker() for _ in range(workers))
+        yield pool
     finally:
         for one in pool:
             one.end()
 
 
-class _Worker:
-    """A process that runs cells: never this one, which may be a notebook or have threads."""
+class LeanWorker:
+    """A process that runs cells: never this one, which may be a notebook or have threads.
 
-    def __init__(self) -> None:
+    The thread that makes it must outlive it: the kernel ends it with that thread.
+    """
+
+    def __init__(self, idle: int = 0) -> None:
+        """Start it.
+
+        Args:
+            idle: seconds without a job after which it ends by itself; 0 is never.
+
+        Raises:
+            RcrError: it cannot start.
+        """
+        self._idle = idle
         self._unanswered: deque[Job] = deque()
         self._start()
 
+    def idle_for(self) -> float:
+        """Seconds since it was last given a job or has answered one."""
+        return time.monotonic() - self._used
+
+    def interrupt(self) -> None:
+        """End the process; whoever waits for a capture of it is told so, and end() is theirs."""
+        self._process.terminate()
+
     def _start(self) -> None:
-        self._read = b""
+        self._read, self._used = b"", time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", worker.__name__, str(os.getpid())],
+            [sys.executable, "-P", "-m", worker.__name__, str(os.getpid()), str(self._idle)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is ours to handle: we end it in good order
@@ -79,17 +126,22 @@ class _Worker:
 
     def send(self, job: Job) -> None:
         """Give it one more job."""
+        self._used = time.monotonic()
         self._unanswered.append(job)
         assert self._process.stdin
         with contextlib.suppress(BrokenPipeError):  # its death is noticed when we receive
             self._process.stdin.write(msgspec.json.encode(job) + b"\n")
             self._process.stdin.flush()
 
-    def receive(self) -> Capture:
+    def receive(self) -> Received:
         """The capture of the oldest unanswered job; a worker that dies or hangs costs that one."""
+        return Received(self._received())
+
+    def _received(self) -> Capture:
         job = self._unanswered[0]
         recoveries = recovery_phases(job.cell.policy, job.cell.recovery_fault)
         line = self._line((_PHASES + len(recoveries)) * job.deadline + _GRACE)
+        self._used = time.monotonic()
         self._unanswered.popleft()
         if line.endswith(b"\n"):
             try:

@@ -6,17 +6,19 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from rcr_probes import cluster, pool
 from rcr_probes import plan as plans
-from rcr_probes import pool
 from rcr_probes.errors import PlanError, UnknownName
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import STARTS, Cell, Plan
-from rcr_probes.runtime import load, offered
+from rcr_probes.pool import Lane
 from rcr_probes.scratch import scratch
+from rcr_probes.versions import versions
 from rcr_probes.worker import Job
 
 DEADLINE = 30.0
@@ -36,6 +38,7 @@ def run(
     again: bool = False,
     keep: bool = False,
     deadline: float = DEADLINE,
+    on: str | None = None,
     progress: Progress | None = None,
 ) -> Evidence:
     """Run every cell of a plan, each phase in a new process, and seal what was measured.
@@ -52,6 +55,8 @@ def run(
             ``<into>.previous-2`` and so on where that is taken.
         keep: keep each cell's folder, in ``<into>.cells``.
         deadline: seconds for each phase; one that overruns makes its cell ``unknown``.
+        on: the scheduler of a Dask cluster that is to run them, ``tcp://HOST:PORT``; ``workers`` is
+            then how many cells run there at a time, by default one for each of its threads.
         progress: called after each capture with how many are done, and how many there are.
 
     Raises:
@@ -68,6 +73,13 @@ def run(
         raise PlanError(
             f"deadline = {deadline} cannot be kept.", f"Give seconds, more than 0 to {_LONGEST}."
         )
+    if on is not None:
+        cluster.checked(on)
+        if keep:
+            raise PlanError(
+                "The folders of cells that run on a cluster cannot be kept.",
+                "Run the cell here to look into its folder: --only CELL --keep",
+            )
     folder = Path(into) if into is not None else Path("runs", checked.name)
     if again and folder.exists():
         store.set_aside(folder)
@@ -78,26 +90,31 @@ def run(
         )
     if (folder / store.MANIFEST).exists():
         return store.read_whole(folder)
-    with store.Writer(folder, checked, _versions(checked)) as writer, _place(folder, keep) as place:
-        rest = checked.cells[writer.done :]
+    runtimes = tuple(dict.fromkeys(cell.runtime for cell in checked.cells))
+    with (
+        store.Writer(folder, checked, versions(runtimes)) as writer,
+        _place(folder, keep) as place,
+        _lanes(writer, len(checked.cells) - writer.done, workers, on, runtimes) as lanes,
+    ):
         jobs = (
             Job(cell, _folder(place, number, cell, keep), start, deadline, keep)
-            for number, cell in enumerate(rest, writer.done)
+            for number, cell in enumerate(checked.cells[writer.done :], writer.done)
         )
-        for capture in pool.captures(jobs, min(workers or _cores(), len(rest) or 1)):
-            writer.append(capture)
+        for capture, worker in pool.captures(jobs, lanes):
+            writer.append(capture, worker)
             if progress:
                 progress(writer.done, len(checked.cells))
         return writer.seal()
 
 
-def _versions(plan: Plan) -> dict[str, str]:
-    """What the plan's runtimes depend on, by name."""
-    return {
-        name: version
-        for runtime in dict.fromkeys(cell.runtime for cell in plan.cells)
-        for name, version in offered(load(runtime), "versions")().items()
-    }
+def _lanes(
+    writer: store.Writer, cells: int, workers: int | None, on: str | None, runtimes: Sequence[str]
+) -> AbstractContextManager[Sequence[Lane]]:
+    """What runs the cells that are left: this machine, or a cluster."""
+    if on is None:
+        return pool.local(min(workers or _cores(), cells or 1))
+    names = writer.where.unused()
+    return cluster.lanes(on, cells, workers, runtimes, writer.environment, names)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
@@ -254,20 +254,37 @@ def _mute(lane: Lane, value: Mapping[str, Json]) -> None:
     """The parent has the operation in hand, and calls nothing."""
 
 
-def serve(jobs: BinaryIO, captures: BinaryIO) -> None:
-    """Say that we are there, then run every job that arrives, in order, until there are no more."""
+def serve(jobs: BinaryIO, captures: BinaryIO, idle: int = 0) -> None:
+    """Say that we are there, then run every job that arrives, in order, until there are no more.
+
+    Args:
+        jobs: one a line.
+        captures: where their captures go, one a line.
+        idle: seconds without a job after which this process ends, with SIGALRM; 0 is never.
+    """
     captures.write(READY)
     captures.flush()
     linux.adopt_descendants()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the phase in hand on its way out
     gc.collect()
     gc.freeze()  # a forked phase then touches, and copies, fewer pages
-    for line in jobs:
+    for line in _awaited(jobs, idle):
         job = msgspec.json.decode(line, type=Job)
         captures.write(seal.encode(run_cell(job)))
         captures.flush()
         if not job.keep:
             folder.remove(job.folder)
+
+
+def _awaited(jobs: BinaryIO, idle: int) -> Iterator[bytes]:
+    """Every line, until there are no more, or nobody sends one for so long."""
+    while True:
+        signal.alarm(idle)
+        line = jobs.readline()
+        signal.alarm(0)
+        if not line:
+            return
+        yield line
 
 
 if __name__ == "__main__":
@@ -276,4 +293,4 @@ if __name__ == "__main__":
     private = os.dup(1)
     os.dup2(2, 1)
     with os.fdopen(private, "wb") as captures:
-        serve(sys.stdin.buffer, captures)
+        serve(sys.stdin.buffer, captures, int(sys.argv[2]))

@@ -60,8 +60,10 @@ MAY_IMPORT = {
     | {"strace"},
     "product": PURE,
     "pool": PURE | {"worker", "evidence"},
+    "versions": {"runtime", "evidence"},
+    "cluster": PURE | {"pool", "scratch", "versions", "worker", "evidence"},
     "scratch": set(),
-    "run": PURE | {"plan", "pool", "scratch", "worker", "evidence", "runtime"},
+    "run": PURE | {"cluster", "plan", "pool", "scratch", "versions", "worker", "evidence"},
     "strace": PURE,
     "evidence": PURE
     | {"eligibility", "judge", "power", "recoverable", "request", "strace", "witness"},
@@ -84,7 +86,8 @@ STANDARD_ALONE = (
     "witness", "evidence/admissibility", "evidence/check", "evidence/claims",
     "evidence/consistency", "evidence/course", "evidence/derive", "evidence/executed",
     "evidence/form", "evidence/names", "evidence/outages", "evidence/received",
-    "evidence/recovered", "evidence/rows", "evidence/strict", "publish/crate", "publish/drawn",
+    "evidence/recovered", "evidence/rows", "evidence/strict", "evidence/whereabouts",
+    "publish/crate", "publish/drawn",
     "publish/layout", "publish/listed", "publish/page", "publish/provenance", "publish/said",
     "publish/standalone", "publish/statement", "publish/verify",
 )  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from rcr_probes.errors import NotEvidence
-from rcr_probes.evidence import consistency, received, strict
+from rcr_probes.evidence import consistency, received, strict, whereabouts
 from rcr_probes.evidence.form import (
     CAPTURES,
     ENVIRONMENT,
@@ -163,7 +163,7 @@ def _examine(folder: Path, captured: list[str]) -> Iterator[Finding]:
         yield from _planned(plan)
     if environment is not None:
         yield from _format(ENVIRONMENT, environment.get("schema"))
-        yield from _environment(environment)
+        yield from _environment(environment, None if plan is None else len(plan.cells))
     if regular(folder / CAPTURES):
         yield from _captures(folder, plan, captured)
     if manifest is not None:
@@ -236,15 +236,18 @@ def _format(name: str, schema: object) -> Iterator[Finding]:
         yield Finding(name, f"is of format {schema!r}; this version checks {SCHEMA}.", "format")
 
 
-def _environment(found: dict[str, Json]) -> Iterator[Finding]:
+def _environment(found: dict[str, Json], captures: int | None) -> Iterator[Finding]:
     """Exactly what a run writes, so that nothing else is sealed with it; the words may differ."""
-    written = {"schema", *SAYS, *LISTS}
+    written = {"schema", *SAYS, *LISTS, *({whereabouts.KEY} & found.keys())}
+    where = found.get(whereabouts.KEY)
+    if isinstance(where, dict) and (said := whereabouts.problem(where, captures)):
+        yield Finding(ENVIRONMENT, f"its {whereabouts.KEY} {said}.", "environment")
     if found.keys() != written:
         names = ", ".join(sorted(map(plain, found.keys() ^ written)))
         said = f"lacks a key that a run writes, or has one more: {names}."
         yield Finding(ENVIRONMENT, said, "environment")
-    for name in sorted(found.keys() & {*SAYS, *LISTS}):
-        value, several = found[name], name in LISTS
+    for name in sorted(written & found.keys() - {"schema"}):
+        value, several = found[name], name not in SAYS
         if isinstance(value, dict) != several:
             said = f"its {name} is no {'map of texts' if several else 'text'}."
             yield Finding(ENVIRONMENT, said, "environment")

@@ -16,7 +16,7 @@ from typing import IO, Self, TypeVar
 import msgspec
 
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, UnknownName
-from rcr_probes.evidence import seal
+from rcr_probes.evidence import seal, whereabouts
 from rcr_probes.evidence.form import CAPTURES as CAPTURES
 from rcr_probes.evidence.form import ENVIRONMENT as ENVIRONMENT
 from rcr_probes.evidence.form import LISTED, SCHEMA, regular, sha256
@@ -24,6 +24,7 @@ from rcr_probes.evidence.form import MANIFEST as MANIFEST
 from rcr_probes.evidence.form import PLAN as PLAN
 from rcr_probes.evidence.form import Manifest as Manifest
 from rcr_probes.evidence.rows import Row, row
+from rcr_probes.evidence.whereabouts import Whereabouts
 from rcr_probes.model import Capture, Json, Plan
 
 
@@ -174,6 +175,9 @@ def environment(versions: Mapping[str, str] | None = None) -> dict[str, Json]:
     }
 
 
+_NOTED = 500  # captures after which it is noted where they were measured
+
+
 class Writer:
     """Writes one evidence folder, one capture after another in the order of the plan.
 
@@ -201,7 +205,8 @@ class Writer:
         """
         self._folder = Path(folder)
         self._plan = plan
-        self._environment = environment(versions)
+        self.environment = environment(versions)
+        self.where, self.done, self._noted = Whereabouts(), 0, 0
         self._folder.mkdir(parents=True, exist_ok=True)
         self._refuse_sealed()
         if (self._folder / PLAN).exists():
@@ -218,6 +223,7 @@ class Writer:
             _write_json(self._folder / PLAN, plan)
             self._keep_environment()
             self.done = self._resume()
+            self.where.forget(self.done)
         except BaseException:
             self._file.close()
             raise
@@ -231,13 +237,28 @@ class Writer:
 
     def _keep_environment(self) -> None:
         """What the run depends on is written when it begins, and holds for every capture."""
-        path, now = self._folder / ENVIRONMENT, self._environment
-        if path.exists() and _decoded(self._folder, ENVIRONMENT, dict[str, Json]) != now:
-            raise PlanError(
-                f"{self._folder} was begun under other versions than are installed now.",
-                "Run anew with --again; what it holds is kept aside.",
-            )
-        _write_json(path, now)
+        path, now = self._folder / ENVIRONMENT, self.environment
+        if path.exists():
+            begun = _decoded(self._folder, ENVIRONMENT, dict[str, Json])
+            self._remember(begun.pop(whereabouts.KEY, {}))
+            if begun != now:
+                raise PlanError(
+                    f"{self._folder} was begun under other versions than are installed now.",
+                    "Run anew with --again; what it holds is kept aside.",
+                )
+        self._write_environment()
+
+    def _remember(self, said: Json) -> None:
+        """Where the captures that are there already were measured."""
+        try:
+            self.where = Whereabouts.parsed(said if isinstance(said, dict) else {"": said})
+        except ValueError as error:
+            raise _unreadable(ENVIRONMENT, error) from error
+
+    def _write_environment(self) -> None:
+        where = {whereabouts.KEY: self.where.said()} if self.where.ranges else {}
+        _write_json(self._folder / ENVIRONMENT, {**self.environment, **where})
+        self._noted = self.done
 
     def _just_begun(self) -> bool:
         """Whether it holds no more than a run leaves that was killed at its very start."""
@@ -269,11 +290,20 @@ class Writer:
                 )
         return len(lines)
 
-    def append(self, capture: Capture) -> None:
-        """Append the next capture."""
+    def append(self, capture: Capture, worker: str | None = None) -> None:
+        """Append the next capture.
+
+        Args:
+            capture: of the next cell.
+            worker: the name that we gave the worker of a cluster; None is this machine.
+        """
         self._file.write(seal.encode(capture))
         self._file.flush()
+        if worker is not None:
+            self.where.note(self.done, worker)
         self.done += 1
+        if self.where.ranges and self.done - self._noted >= _NOTED:
+            self._write_environment()
 
     def seal(self) -> Evidence:
         """Close the folder with its manifest. Nothing can be appended after.
@@ -289,14 +319,21 @@ class Writer:
             )
         self._file.flush()
         os.fsync(self._file.fileno())
-        if not os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._folder / CAPTURES)):
+        if not self._is_ours():
             raise EvidenceError(
                 CAPTURES,
                 "is not the file that this run wrote: the folder was moved or replaced.",
                 "What was measured went with it; move it back, and run the plan again to resume.",
             )
+        self._write_environment()
         write_manifest(self._folder, self._plan)
         return read(self._folder)
+
+    def _is_ours(self) -> bool:
+        """Whether the folder still holds the file that we write."""
+        there = self._folder / CAPTURES
+        ours = os.fstat(self._file.fileno())
+        return there.exists() and os.path.samestat(ours, there.stat())
 
     def __enter__(self) -> Self:
         return self
@@ -307,6 +344,8 @@ class Writer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.where.ranges and self._noted != self.done and self._is_ours():
+            self._write_environment()
         self._file.close()
 
 
