@@ -22,6 +22,7 @@ FAULTS = "faults"
 FURTHER: Mapping[str, Callable[[Evidence], Mapping[str, int]]] = {
     "syscalls": lambda _: {},
     "power": outages.numbers,
+    "power_local": lambda _: {},
 }
 
 
