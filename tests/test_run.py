@@ -20,7 +20,7 @@ from rcr_probes import run as runs
 from rcr_probes.errors import EvidenceError, PlanError, UnknownName
 from rcr_probes.evidence import rows, store
 from rcr_probes.evidence.check import check
-from rcr_probes.model import POWER_LOSS, Capture, Cell, Plan
+from rcr_probes.model import POWER_LOSSES, Capture, Cell, Plan
 from rcr_probes.runtime import load
 from rcr_probes.scratch import PREFIX, clear
 from rcr_probes.worker import Job
@@ -469,11 +469,11 @@ def test_every_kind_of_fault_fires_at_every_point_that_the_reference_declares(
         for point, kinds in load(Cell(**CONTROL).runtime).points.items()
         for fault in sorted(kinds)
     ]
-    assert len(declared) == 7 * 4 + 3 * 7 + 1
+    assert len(declared) == 7 * 5 + 3 * 7 + 1
     cells = tuple(
-        Cell(point=point, fault=f"{fault}#0" if fault == POWER_LOSS else fault, policy="never")
+        Cell(point=point, fault=f"{fault}#0" if fault in POWER_LOSSES else fault, policy="never")
         for point, fault in declared
-        if fault != POWER_LOSS or shutil.which("strace")
+        if fault not in POWER_LOSSES or shutil.which("strace")
     )
     captures = list(runs.run(Plan("all", cells), tmp_path / "all").captures())
     assert {(c.cell.id, c.judgement.fired) for c in captures} == {(c.id, True) for c in cells}
