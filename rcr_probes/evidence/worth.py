@@ -14,6 +14,7 @@ from rcr_probes import eligibility
 from rcr_probes.model import (
     CAPABILITIES,
     NONE,
+    POINTS,
     TRULY,
     Capture,
     Decision,
@@ -231,9 +232,11 @@ def _needed(capture: Capture) -> bool:
 
 
 def _begun(capture: Capture) -> bool:
-    """Whether its operation came to a point, where a system call was struck before one."""
-    struck = "@" in capture.cell.point
-    return not struck or any(e.lane == "point" for e in capture.measurement.events)
+    """Whether its operation came to a point of its own, where a system call is struck."""
+    if "@" not in capture.cell.point:
+        return True
+    own = (e for e in capture.measurement.events if (e.lane, e.phase) == ("point", "fault"))
+    return any(e.value.get("point") in POINTS for e in own)
 
 
 def _harmful(capture: Capture) -> bool:

@@ -20,6 +20,7 @@ from rcr_probes.model import (
     Effect,
     Event,
     Forced,
+    Json,
     Measurement,
     Observation,
     Recorded,
@@ -161,13 +162,15 @@ def test_before_the_first_point_nothing_is_approved_and_no_call_is_needed() -> N
     for reached in ((), (Event(0, "fault", "point", {"point": "approval_audit"}),)):
         struck = replace(one.cell, point="write@record#1", fault="kill")
         first, last = (replace(o, events=len(reached)) for o in one.measurement.observations)
-        strike = Event(
-            len(reached), "fault", "fault", {"point": struck.point, "fault": struck.fault}
+        place: dict[str, Json] = {"point": struck.point}
+        strikes = (
+            Event(len(reached), "fault", "point", place),  # the call is a point, too
+            Event(len(reached) + 1, "fault", "fault", {**place, "fault": struck.fault}),
         )
-        first = replace(first, events=len(reached) + 1, ended="SIGKILL", error="SIGKILL")
-        last = replace(last, events=len(reached) + 1)
+        first = replace(first, events=len(reached) + 2, ended="SIGKILL", error="SIGKILL")
+        last = replace(last, events=len(reached) + 2)
         measured = replace(
-            one.measurement, cell=struck, events=(*reached, strike), observations=(first, last)
+            one.measurement, cell=struck, events=(*reached, *strikes), observations=(first, last)
         )
         (weighed,) = worth.weigh([seal.seal(measured, derive(measured), Circumstances())])
         assert weighed.false_block == bool(reached)
