@@ -245,18 +245,19 @@ def test_a_worker_that_is_killed_takes_what_is_under_strace_with_it(
         "deadline": 60.0,
     }
     worker = subprocess.Popen(
-        [sys.executable, "-P", "-m", "rcr_probes.worker", str(os.getpid())],
+        [sys.executable, "-P", "-m", "rcr_probes.worker", str(os.getpid()), "0"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         cwd=tmp_path,
     )
     assert worker.stdin
-    with worker.stdin as jobs:
+    with worker, worker.stdin as jobs:
         jobs.write(json.dumps(job).encode() + b"\n")
         jobs.flush()
-        until(lambda: told.exists() and told.read_text() != "")
-        worker.send_signal(signal.SIGKILL)
-    worker.wait()
+        try:
+            until(lambda: told.exists() and told.read_text() != "")
+        finally:
+            worker.send_signal(signal.SIGKILL)
     until(lambda: not os.path.exists(f"/proc/{told.read_text()}"))
     until(lambda: not tracers(tmp_path))
 
