@@ -37,6 +37,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from rcr_probes import points
+from rcr_probes.contrast.again import only_again
 from rcr_probes.contrast.store import (
     AUDIT,
     AUDIT_TABLE,
@@ -47,7 +48,6 @@ from rcr_probes.contrast.store import (
     copied,
     told,
 )
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Json, Recorded, Says
 from rcr_probes.runtime import Operation, Refusal
 from rcr_probes.runtimes.requests import digest
@@ -57,7 +57,6 @@ TENANTS = ("tenant-1", "tenant-2", "tenant-3")
 LIMIT = 600  # seconds that the hold under probe is to last at most
 _ONE = "NEW.tenant = 'tenant-2'"
 _OTHER = "other"  # the key of the other request
-_AGAIN = "again"
 _TABLE = """CREATE TABLE IF NOT EXISTS drain (
     stands INTEGER NOT NULL, limit_seconds INTEGER, changed_at REAL NOT NULL, by TEXT,
     digest TEXT, generation INTEGER NOT NULL)"""
@@ -246,8 +245,7 @@ class DrainRuntime:
             UnknownName: no such way.
             Exception: as ``start``.
         """
-        if way != _AGAIN:
-            raise UnknownName("way to recover", way, (_AGAIN,))
+        only_again(way)
         self._start(operation, "")
 
     def state(self, operation: Operation) -> Recorded:

@@ -31,6 +31,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from rcr_probes.contrast.again import only_again
 from rcr_probes.contrast.store import (
     AUDIT,
     AUDIT_TABLE,
@@ -42,7 +43,6 @@ from rcr_probes.contrast.store import (
     copied,
     told,
 )
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Json, Recorded, Says
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal
@@ -50,7 +50,6 @@ from rcr_probes.runtimes.requests import digest
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
 
 KINDS = ("reversible", "irreversible")
-_AGAIN = "again"
 _OFF, _ON = "off", "on"
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS operation (key TEXT PRIMARY KEY, status TEXT, digest TEXT)",
@@ -253,8 +252,7 @@ class AuditPolicies:
             UnknownName: no such way.
             Exception: as ``start``.
         """
-        if way != _AGAIN:
-            raise UnknownName("way to recover", way, (_AGAIN,))
+        only_again(way)
         self.start(operation)
 
     def state(self, operation: Operation) -> Recorded:

@@ -22,14 +22,13 @@ import json
 import sqlite3
 from collections.abc import Mapping
 
+from rcr_probes.contrast.again import only_again
 from rcr_probes.contrast.store import Refused, Store, copied
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Json, Recorded, Says
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation
 from rcr_probes.runtimes.requests import digest, text
 
-_AGAIN = "again"
 _RESENT = "_resent"
 _DURABLE = "durable"
 _MEMORIES = ("none", "memory", _DURABLE)
@@ -136,8 +135,7 @@ class Submissions:
             UnknownName: no such way.
             Exception: as ``start``.
         """
-        if way != _AGAIN:
-            raise UnknownName("way to recover", way, (_AGAIN,))
+        only_again(way)
         self.start(operation)
 
     def state(self, operation: Operation) -> Recorded:

@@ -18,7 +18,7 @@ from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import FAULT_POINTS, NONE, POINTS, Capture, Cell, Plan
 from rcr_probes.report.audit_policies import DRAIN, POLICIES, SUBMISSION, Seen, seen
 from tests.evidence.test_course import Change, put
-from tests.evidence.test_relabelled import found
+from tests.evidence.test_relabelled import found, told_as
 from tests.test_expected import tables
 
 ROOT = Path(__file__).parents[2]
@@ -197,14 +197,6 @@ def moved(data: Any) -> None:
             event["value"]["point"] = "start_audit"
 
 
-def as_a_kill(data: Any) -> None:
-    measured = data["measurement"]
-    measured["cell"]["fault"] = "kill"
-    for event in measured["events"]:
-        if "fault" in event["value"]:
-            event["value"]["fault"] = "kill"
-
-
 FORGED: dict[str, tuple[Change, str]] = {
     "an audit row that was not written": (
         state_of("evidence", [{"setting": "on"}, {"audit": "changed"}]), "evidence recorded after"
@@ -214,7 +206,7 @@ FORGED: dict[str, tuple[Change, str]] = {
     "a refusal that did not stand": (
         put("measurement.observations.0.standing", None), "whether the fault still stood"
     ),
-    "a refusal as a kill": (as_a_kill, "below its phase was killed; its runtime has none"),
+    "a refusal as a kill": (told_as("kill"), "below its phase was killed; its runtime has none"),
     "a caller who saw a success": (
         put("measurement.observations.0.error", NONE), "its caller saw 'none'"
     ),

@@ -12,7 +12,7 @@ from rcr_probes import run as runs
 from rcr_probes import strace
 from rcr_probes.model import Capture, Cell, Plan
 from tests.evidence.test_course import KILLED, Change, committed, put
-from tests.evidence.test_relabelled import found
+from tests.evidence.test_relabelled import found, told_as
 
 pytestmark = pytest.mark.skipif(
     shutil.which(strace.PROGRAM) is None, reason="strace is not installed"
@@ -54,22 +54,6 @@ def another_state(data: Any) -> None:
         if "fault" in event["value"]:
             event["value"]["fault"] = "power_loss#1"
     told(state=1)(data)
-
-
-def as_a_kill(data: Any) -> None:
-    measured = data["measurement"]
-    measured["cell"]["fault"] = "kill"
-    for event in measured["events"]:
-        if "fault" in event["value"]:
-            event["value"]["fault"] = "kill"
-
-
-def a_kill_that_lost_power(data: Any) -> None:
-    measured = data["measurement"]
-    measured["cell"]["fault"] = "power_loss#0"
-    for event in measured["events"]:
-        if "fault" in event["value"]:
-            event["value"]["fault"] = "power_loss#0"
 
 
 def twice(data: Any) -> None:
@@ -128,7 +112,7 @@ WAYS: dict[str, tuple[str, Change, str]] = {
     "a lost effect of the outside world": (
         ALL.id, told(effects=0), "but the outside world survives"
     ),
-    "a power loss as a kill": (ALL.id, as_a_kill, "but none was lost"),
+    "a power loss as a kill": (ALL.id, told_as("kill"), "but none was lost"),
     "a power loss told twice": (ALL.id, twice, "tells once more what the power left"),
     "a power loss in a forked process": (
         ALL.id, put("circumstances.start", "fork"), "or strace is spawned"
@@ -155,5 +139,5 @@ def test_a_power_loss_that_is_told_otherwise_is_found(
 
 def test_a_kill_told_as_a_power_loss_proves_nothing(lost: Mapping[str, Capture]) -> None:
     """No state was put there, and so its verdict is unknown: it cannot stand as it was judged."""
-    said = found(lost[KILLED], a_kill_that_lost_power)
+    said = found(lost[KILLED], told_as("power_loss#0"))
     assert any("or strace is spawned" in one for one in said), said
