@@ -1,4 +1,4 @@
-"""Every combination of what a table of cells names, less those that its filters leave out."""
+"""The combinations of what a table of cells names: all that its filters leave, or every pair."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from typing import Any, TypeAlias
 
 from rcr_probes.errors import PlanError, UnknownName
 from rcr_probes.model import Cell
+from rcr_probes.pairwise import cover
 
 AXES = tuple(f.name for f in fields(Cell))
 NUMBERS = ("recoverers", "seed", "repeat")
 COUNTED = ("seed", "repeat")
 LARGEST = 2**53 - 1  # a larger number does not come back the same from every JSON reader
 FILTERS = ("only", "without")
+PAIRWISE = "pairwise"
 
 Values: TypeAlias = Sequence[str | int]
 Filter: TypeAlias = Mapping[str, Any]  # axis → the value, or values, of the cells that it is about
+_Row: TypeAlias = tuple[str | int, ...]
 _Wanted: TypeAlias = Mapping[str | int, None] | range  # quick to look in, and in order
 
 _MOST = 1_000_000  # combinations of one table: more is a slip of the pen, and would fill the memory
@@ -31,6 +34,7 @@ def product(
     *,
     only: Filter | Sequence[Filter] | None = None,
     without: Filter | Sequence[Filter] | None = None,
+    pairwise: Sequence[str] | None = None,
     **axes: Any,
 ) -> tuple[Cell, ...]:
     """Every combination of the values given for the axes, the last axis varying fastest.
@@ -39,6 +43,9 @@ def product(
         only: keep the cells of which one of these filters is true: its axes all have one of the
             values that it gives them.
         without: of these, leave out those of which one of these filters is true.
+        pairwise: of these axes, three or more, do not combine every value with every other: of the
+            combinations that the filters leave, take so few that every pair of values of two of
+            these axes is still there. Each is combined with all values of the other axes.
         axes: axis of ``Cell`` → one value, or several: a list, and of numbers also a range, or
             ``{"from": 0, "to": 9}``, which holds both of its ends.
 
@@ -63,9 +70,13 @@ def product(
             f"Make {_MOST} at most.",
         )
     kept, out = _Filters("only", only, values), _Filters("without", without, values)
-    rows: Iterator[tuple[Any, ...]] = itertools.product(*values.values())
-    chosen = (row for row in rows if (not kept or kept.holds(row)) and not out.holds(row))
-    cells = tuple(Cell(**dict(zip(values, row, strict=True))) for row in chosen)
+    rows: Iterator[_Row] = itertools.product(*values.values())
+    chosen: Iterator[_Row] = (
+        row for row in rows if (not kept or kept.holds(row)) and not out.holds(row)
+    )
+    if pairwise is not None:
+        chosen = _paired(list(chosen), _several(pairwise, values))
+    cells = tuple(Cell(**dict[str, Any](zip(values, row, strict=True))) for row in chosen)
     if not cells:
         raise PlanError(
             "The filters of a table leave no cell of it.", "Drop one of them, or the whole table."
@@ -139,6 +150,34 @@ def _range(axis: str, given: Mapping[str, Any]) -> range:
     return range(given["from"], given["to"] + 1)
 
 
+def _several(pairwise: Any, values: Mapping[str, Values]) -> tuple[int, ...]:
+    """The places of the axes that pairwise names, each of which has a choice."""
+    listed = isinstance(pairwise, list | tuple) and all(isinstance(one, str) for one in pairwise)
+    if not listed or len(set(pairwise)) != len(pairwise) or len(pairwise) < 3:
+        raise PlanError(
+            f"{PAIRWISE} = {pairwise!r} names no three axes.",
+            f'Write {PAIRWISE} = ["dedupe", "digest", "witness"]: of two axes, every pair is every '
+            "combination.",
+        )
+    for axis in pairwise:
+        if axis not in AXES:
+            raise UnknownName(f"axis in {PAIRWISE}", axis, AXES)
+        if len(values.get(axis, ())) < 2:
+            raise PlanError(
+                f"{PAIRWISE} names {axis}, of which there are not two values here.",
+                "Give the axis several, or leave it out there.",
+            )
+    places = list(values)
+    return tuple(places.index(axis) for axis in pairwise)
+
+
+def _paired(rows: Sequence[_Row], places: Sequence[int]) -> Iterator[_Row]:
+    """The rows whose values at these places are of the cover."""
+    parts = {row: tuple(row[place] for place in places) for row in rows}
+    taken = cover(dict.fromkeys(parts.values()))
+    return (row for row, part in parts.items() if part in taken)
+
+
 class _Filters:
     """The filters of one kind, and what each of them has been true of so far."""
 
@@ -154,7 +193,7 @@ class _Filters:
     def __bool__(self) -> bool:
         return bool(self._axes)
 
-    def holds(self, row: tuple[str | int, ...]) -> bool:
+    def holds(self, row: _Row) -> bool:
         """Whether one of them is true of a combination; it counts for the first that is."""
         for number, axes in enumerate(self._axes):
             if all(row[place] in wanted for place, wanted in axes):

@@ -58,7 +58,8 @@ MAY_IMPORT = {
     "plan": PURE
     | {"faults", "following", "generated", "power", "product", "recoverable", "runtime"}
     | {"strace"},
-    "product": PURE,
+    "pairwise": set(),
+    "product": PURE | {"pairwise"},
     "pool": PURE | {"worker", "evidence"},
     "versions": {"runtime", "evidence"},
     "cluster": PURE | {"pool", "scratch", "versions", "worker", "evidence"},

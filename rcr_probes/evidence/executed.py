@@ -223,9 +223,14 @@ def _forced(measured: Measurement) -> Iterator[str]:
     new = forced.effects[len(first.effects) :]
     target = effective_target(recomputed(cell))
     asked = (target, OTHER) if cell.runtime == WORKER else (target,)
-    key = measured.approved.operation_key
-    if any(e.operation_key != key or e.target not in asked for e in new):
+    # An original that acts after the call makes what was approved, whatever the call asked for.
+    late = _late(cell) if cell.recovery_fault in ORIGINALS else 0
+    called, original = new[: max(0, len(new) - late)], new[max(0, len(new) - late) :]
+    key, approved = measured.approved.operation_key, measured.approved.target
+    if any(e.operation_key != key or e.target not in asked for e in called):
         yield f"its forced call made an effect that it did not ask for, which was on {target!r}."
+    if any(e.operation_key != key or e.target != approved for e in original):
+        yield f"its original made an effect that it did not ask for, which was on {approved!r}."
     if cell.runtime == WORKER:  # which key the call carried is the worker's to say
         if len(new) > (forced.error == NONE):
             yield f"its forced call made {len(new)} effects, and ended in {forced.error!r}."
@@ -237,10 +242,8 @@ def _forced(measured: Measurement) -> Iterator[str]:
     if mismatch != (forced.error == _MISMATCH) and forced.error in (NONE, _MISMATCH):
         yield f"its forced call ended in {forced.error!r}, which is not what its receiver answers."
     made = _made(measured, first.effects, forced)
-    if cell.recovery_fault in ORIGINALS and made is not None:  # which acts there after the call
-        made += _late(cell)
-    if made is not None and len(new) != made:
-        yield f"its forced call made {len(new)} effects, where its executor makes {made}."
+    if made is not None and len(new) != made + late:
+        yield f"its forced call made {len(new)} effects, where its executor makes {made + late}."
 
 
 def _made(measured: Measurement, before: Sequence[Effect], forced: Forced) -> int | None:

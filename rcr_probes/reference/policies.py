@@ -107,7 +107,8 @@ class EvidenceGated(ApprovalService):
         """Enter what a person found out about an operation that was stopped.
 
         The next recovery carries it out, under the fence. It does not stand against evidence, nor
-        for a request that is another one.
+        for a request that is another one. While it is valid, nobody but who entered it may enter
+        another: two who found out different things have to talk.
 
         Args:
             approval_id: whose.
@@ -118,7 +119,8 @@ class EvidenceGated(ApprovalService):
 
         Raises:
             ApprovalError: in this order APPROVER_NOT_AUTHORIZED; APPROVAL_REASON_REQUIRED (no
-                evidence is named); DECISION_EXPIRED; APPROVAL_STATE_CONFLICT (it was not stopped).
+                evidence is named); DECISION_EXPIRED; APPROVAL_STATE_CONFLICT (it was not stopped,
+                or another's decision on this stop is valid).
         """
         if actor.role != ADMIN:
             raise ApprovalError(
@@ -133,6 +135,11 @@ class EvidenceGated(ApprovalService):
             record = self.records.read(approval_id)
             if record.status != STOPPED or record.held is None:
                 raise _refused("APPROVAL_STATE_CONFLICT", record, "was not stopped")
+            stands = record.ruling
+            if stands is not None and stands.by != actor.name and now <= stands.until:
+                raise _refused(
+                    "APPROVAL_STATE_CONFLICT", record, f"has a valid decision by {stands.by}"
+                )
             ruling = Ruling(
                 approval_id=record.id,
                 attempt=record.held.attempt,
@@ -249,8 +256,7 @@ class EvidenceGated(ApprovalService):
         assert record is not None
         # Present means so many as one call makes: a look-up, or a person, says no more than that.
         count = len(found.effects) or getattr(operation.executor, "effects", 1)
-        kind = found.effects[0].kind if found.effects else None
-        shown: dict[str, Json] = {"kind": kind or record.executor, "observed_count": count}
+        shown: dict[str, Json] = {"kind": record.executor, "observed_count": count}
         execution = replace(
             record.execution,
             status="succeeded",

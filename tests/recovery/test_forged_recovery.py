@@ -40,6 +40,8 @@ CELLS: Mapping[str, Cell] = {
     "alive": Cell(
         point="none", fault="none", policy="evidence_gated", recovery_fault="original_alive"
     ),
+    # The call that is forced asks for another target than the original, which acts after it.
+    "another": Cell(**LATE, policy="evidence_gated", digest="changed"),
 }
 
 
@@ -112,6 +114,11 @@ def unmade(data: Any) -> None:
     data["measurement"]["observations"][1]["effects"] = []
 
 
+def forced(place: int, target: str) -> Change:
+    """Let an effect after the forced call be on another target."""
+    return put(f"measurement.forced.effects.{place}.target", target)
+
+
 def both(*changes: Change) -> Change:
     def change(data: Any) -> None:
         for one in changes:
@@ -167,6 +174,10 @@ WAYS: Mapping[str, tuple[str, Change, str]] = {
     ),
     "an original that is late, as one that is alive": (
         "late", both(cell(recovery_fault="original_alive"), renamed), "was to be alive"
+    ),
+    "a forced call for what the original does": ("another", forced(0, "marker-0"), "forced call"),
+    "an original for what the forced call does": (
+        "another", forced(1, "marker-0-changed"), "its original"
     ),
     "an effect that a call made, left out": ("plain", unmade, "calls made 0 effects"),
     **{

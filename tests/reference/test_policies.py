@@ -498,6 +498,25 @@ def test_a_decision_is_not_for_another_request(store: Store) -> None:
     assert not store.executor.made
 
 
+@pytest.mark.parametrize("second", ["present", "absent"])
+def test_another_persons_valid_decision_is_not_replaced(store: Store, second: Effect) -> None:
+    """Neither is known to be right; who entered one may correct it, and a void one gives way."""
+    other = Actor("admin-2", "ADMIN")
+    stopped(store)
+    first = store.rule("absent").ruling
+    with pytest.raises(ApprovalError, match=r"APPROVAL_STATE_CONFLICT.*admin-1"):
+        store.service.rule(store.id, other, second, "asked the receiver", store.now + HOUR)
+    assert store.record.ruling == first
+    corrected = store.rule("present").ruling
+    assert corrected is not None
+    assert corrected.effect == "present"
+    store.now += HOUR + 1
+    store.service.rule(store.id, other, second, "asked the receiver", store.now + HOUR)
+    assert [e.by for e in store.trail if e.event == "operation.decided"] == [
+        "admin-1", "admin-1", "admin-2",
+    ]  # fmt: skip
+
+
 def test_a_decision_is_used_up_by_what_follows(store: Store) -> None:
     """The attempt that it allowed was struck: its decision does not allow another one."""
     stopped(store)
