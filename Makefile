@@ -33,10 +33,8 @@ node_modules/.bin/restate-server:
 lab: .venv/installed-notebooks ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab notebooks
 
-bench: .venv/installed-dev ## measure what a cell costs, beside its floors
-	@for script in benchmarks/*.py; do \
-		echo "$$script"; $(BIN)/python "$$script" || exit 1; \
-	done
+bench: .venv/installed-dev ## take the benchmarks (ONLY=name: one), each a ratio to its floor; KEEP=1 keeps them
+	$(BIN)/python -m benchmarks $(ONLY) $(if $(KEEP),--keep)
 
 notebooks: .venv/installed-notebooks ## execute the committed notebooks again, in place
 	$(BIN)/rcr notebooks --into notebooks

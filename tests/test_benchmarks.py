@@ -6,20 +6,91 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import frame, page
+from benchmarks.frame import Ratio, figure, misses
 
 ROOT = Path(__file__).parents[1]
+AT_MOST = Ratio("name", "what", "floor", 2.0)
+AT_LEAST = Ratio("name", "what", "floor", 2.0, least=True)
 
 
-def test_a_forked_cell_is_timed_beside_its_floor() -> None:
-    """The floor repeats the file operations of all three phases."""
+def pairs(*ratios: float) -> list[frame.Pair]:
+    return [(3 * one, 3.0) for one in ratios]
+
+
+def test_every_benchmark_has_its_figures_and_the_page_is_made_of_them() -> None:
+    """A ratio that was added or renamed must be taken, and the page filled, before it is told."""
+    results = json.loads(frame.RESULTS.read_text("utf-8"))
+    assert sorted(results) == frame.names()
+    for name in frame.names():
+        assert list(results[name]["figures"]) == [one.name for one in frame.load(name).RATIOS]
+    assert page.check() == 0
+
+
+def test_a_number_changed_in_the_page_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    edited = tmp_path / "performance.md"
+    edited.write_text(page.text().replace("at most", "at  most", 1), "utf-8")
+    monkeypatch.setattr(page, "PAGE", edited)
+    assert page.check() == 1
+    page.fill()
+    assert page.check() == 0
+
+
+@pytest.mark.parametrize(
+    ("ratios", "missed"),
+    [
+        ((1, 1, 1, 1, 1, 1, 9), False),
+        ((3, 3, 3, 3, 3, 3, 1), True),
+        ((1.9, 1.9, 1.9, 2.1, 2.1, 2.1, 2.1), False),  # noise: the quartiles lie on both sides
+    ],
+)
+def test_a_bound_is_missed_where_both_quartiles_lie_beyond_it(
+    ratios: tuple[float, ...], missed: bool
+) -> None:
+    assert misses(AT_MOST, figure(pairs(*ratios))) is missed
+    assert misses(AT_LEAST, figure(pairs(*(4 / one for one in ratios)))) is missed
+
+
+def test_what_has_no_bound_misses_none() -> None:
+    assert not misses(Ratio("name", "what", "floor", None), figure(pairs(*[9.0] * 7)))
+
+
+def test_few_pairs_are_refused() -> None:
+    with pytest.raises(ValueError, match="6 pairs"):
+        figure(pairs(*[1.0] * 6))
+
+
+def test_sides_are_divided_within_their_pair() -> None:
+    """A load that falls on both sides of one pair changes no ratio."""
+    found = figure([(2.0, 1.0)] * 6 + [(200.0, 100.0)])
+    assert (found.ratio, found.lower, found.upper) == (2.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize("name", ["cell", "spawn"])
+def test_a_benchmark_takes_a_pair_for_each_of_its_ratios(name: str) -> None:
+    benchmark, (taken, notes, count) = frame.load(name), once(name)
+    assert sorted(taken) == sorted(one.name for one in benchmark.RATIOS)
+    assert all(ours > 0 and floor > 0 for ours, floor in taken.values())
+    assert count >= frame.LEAST_PAIRS
+    if name == "cell":  # the floor repeats what all three phases do
+        assert notes["file_operations"] > 100
+
+
+def once(name: str) -> Any:
+    """One pair of each ratio, what was noted, how many pairs would be taken: in a new process."""
     code = (
-        "import json; from benchmarks import cost; from rcr_probes import linux\n"
-        "linux.adopt_descendants(); print(json.dumps(cost.forked_cell(1)))"
+        "import json; from benchmarks.frame import load\n"
+        f"with load({name!r}).taking() as taking: taken = taking.pair()\n"
+        "print(json.dumps((taken, taking.notes, taking.pairs)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert made["file_operations"] > 100
-    assert made["ratio"] > 1
+    return json.loads(done.stdout)
