@@ -42,6 +42,6 @@ def clear(place: Path) -> None:
     Its lock says that a run is gone. A name says nothing, and a pid may be somebody else's.
     """
     for left in place.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError), open(left / _HELD, "rb") as held:
+        with contextlib.suppress(OSError, RecursionError), open(left / _HELD, "rb") as held:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(left, ignore_errors=True)
