@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
@@ -269,7 +269,11 @@ class Plan:
     """A named, ordered, finite, nonempty list of distinct cells."""
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: Sequence[Cell]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.cells, list):  # as a reader of JSON makes them
+            object.__setattr__(self, "cells", tuple(self.cells))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from rcr_probes.model import (
     by_receiver,
     state_of,
 )
-from rcr_probes.product import AXES, COUNTED, typed
+from rcr_probes.product import AXES, COUNTED, Cells, typed
 from rcr_probes.product import product as product
 from rcr_probes.runtime import Runtime, load, offered
 
@@ -126,6 +126,7 @@ def validated(plan: Plan) -> Plan:
         raise PlanError(f"The plan {plan.name!r} has no cells.", "Give it one cell or more.")
     _loaded.cache_clear()  # what describes a runtime may have been mended since
     valid: set[tuple[object, ...]] = set()
+    distinct = isinstance(plan.cells, Cells) and plan.cells.distinct
     seen: set[Cell] = set()
     for cell in plan.cells:
         for axis in AXES:
@@ -133,6 +134,8 @@ def validated(plan: Plan) -> Plan:
         if (combination := _COMBINATION(cell)) not in valid:
             _validate(cell)
             valid.add(combination)
+        if distinct:
+            continue
         if cell in seen:
             raise PlanError(
                 f"The plan {plan.name!r} holds {cell.id} twice.", "To repeat a cell, vary repeat."
@@ -172,7 +175,7 @@ def _parsed(text: str, origin: str) -> Plan:
         )
     if not all(isinstance(table, Mapping) for table in tables):
         raise PlanError(f"In the plan {origin!r}, cells is no table.", "Write [[cells]].")
-    return Plan(name, tuple(c for table in tables for c in product(**table)))
+    return Plan(name, sum((product(**table) for table in tables), Cells()))
 
 
 def _validate(cell: Cell) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any, TypeAlias
+from operator import attrgetter
+from typing import Any, TypeAlias, overload
 
 from rcr_probes.errors import PlanError, UnknownName
 from rcr_probes.model import Cell
@@ -21,7 +24,6 @@ PAIRWISE = "pairwise"
 
 Values: TypeAlias = Sequence[str | int]
 Filter: TypeAlias = Mapping[str, Any]  # axis → the value, or values, of the cells that it is about
-_Row: TypeAlias = tuple[str | int, ...]
 _Wanted: TypeAlias = Mapping[str | int, None] | range  # quick to look in, and in order
 
 _MOST = 1_000_000  # combinations of one table: more is a slip of the pen, and would fill the memory
@@ -36,7 +38,7 @@ def product(
     without: Filter | Sequence[Filter] | None = None,
     pairwise: Sequence[str] | None = None,
     **axes: Any,
-) -> tuple[Cell, ...]:
+) -> Cells:
     """Every combination of the values given for the axes, the last axis varying fastest.
 
     Args:
@@ -70,14 +72,15 @@ def product(
             f"Make {_MOST} at most.",
         )
     kept, out = _Filters("only", only, values), _Filters("without", without, values)
-    rows: Iterator[_Row] = itertools.product(*values.values())
-    chosen: Iterator[_Row] = (
-        row for row in rows if (not kept or kept.holds(row)) and not out.holds(row)
+    rows: Iterator[tuple[Any, ...]] = itertools.product(*values.values())
+    chosen = array(
+        "I",
+        (n for n, row in enumerate(rows) if (not kept or kept.holds(row)) and not out.holds(row)),
     )
     if pairwise is not None:
-        chosen = _paired(list(chosen), _several(pairwise, values))
-    cells = tuple(Cell(**dict[str, Any](zip(values, row, strict=True))) for row in chosen)
-    if not cells:
+        _refuse_idle(pairwise, values)
+        chosen = _paired(values, chosen, pairwise)
+    if not chosen:
         raise PlanError(
             "The filters of a table leave no cell of it.", "Drop one of them, or the whole table."
         )
@@ -85,7 +88,68 @@ def product(
         raise PlanError("only keeps every cell of its table.", "Drop it, or ask for less.")
     kept.refuse_idle()
     out.refuse_idle()
-    return cells
+    return Cells((values, chosen))
+
+
+class Cells(Sequence[Cell]):
+    """Cells that are made when they are asked for: a million of them take some megabytes.
+
+    They equal any sequence of the same cells in the same order.
+    """
+
+    def __init__(self, *tables: tuple[Mapping[str, Values], array[int]]) -> None:
+        """Put the cells of tables one after another.
+
+        Args:
+            tables: the values of each axis, and which of their combinations are meant, counted
+                from 0 with the last axis varying fastest.
+        """
+        self._tables = tables
+        self._ends = [0, *itertools.accumulate(len(chosen) for _, chosen in tables)]
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no cell can be there twice: no table holds one twice, two of them might."""
+        return len(self._tables) == 1
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (_cell(values, number) for values, chosen in self._tables for number in chosen)
+
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Cell, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Cell | tuple[Cell, ...]:
+        places = range(len(self))[index]
+        if isinstance(places, range):
+            return tuple(map(self.__getitem__, places))
+        table = bisect(self._ends, places) - 1
+        values, chosen = self._tables[table]
+        return _cell(values, chosen[places - self._ends[table]])
+
+    def __add__(self, other: Cells) -> Cells:
+        return Cells(*self._tables, *other._tables)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(Cell.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _cell(values: Mapping[str, Values], number: int) -> Cell:
+    """The combination with this number."""
+    chosen: dict[str, Any] = {}
+    for axis in reversed(list(values)):
+        number, place = divmod(number, len(values[axis]))
+        chosen[axis] = values[axis][place]
+    return Cell(**chosen)
 
 
 def typed(axis: str, value: object) -> None:
@@ -150,8 +214,8 @@ def _range(axis: str, given: Mapping[str, Any]) -> range:
     return range(given["from"], given["to"] + 1)
 
 
-def _several(pairwise: Any, values: Mapping[str, Values]) -> tuple[int, ...]:
-    """The places of the axes that pairwise names, each of which has a choice."""
+def _refuse_idle(pairwise: Any, values: Mapping[str, Values]) -> None:
+    """Refuse a pairwise that is no list of three axes, each of which has a choice."""
     listed = isinstance(pairwise, list | tuple) and all(isinstance(one, str) for one in pairwise)
     if not listed or len(set(pairwise)) != len(pairwise) or len(pairwise) < 3:
         raise PlanError(
@@ -167,15 +231,16 @@ def _several(pairwise: Any, values: Mapping[str, Values]) -> tuple[int, ...]:
                 f"{PAIRWISE} names {axis}, of which there are not two values here.",
                 "Give the axis several, or leave it out there.",
             )
-    places = list(values)
-    return tuple(places.index(axis) for axis in pairwise)
 
 
-def _paired(rows: Sequence[_Row], places: Sequence[int]) -> Iterator[_Row]:
-    """The rows whose values at these places are of the cover."""
-    parts = {row: tuple(row[place] for place in places) for row in rows}
+def _paired(
+    values: Mapping[str, Values], numbers: Iterable[int], pairwise: Sequence[str]
+) -> array[int]:
+    """Of the combinations with these numbers, those that are of the cover on these axes."""
+    part = attrgetter(*pairwise)
+    parts = {number: part(_cell(values, number)) for number in numbers}
     taken = cover(dict.fromkeys(parts.values()))
-    return (row for row, part in parts.items() if part in taken)
+    return array("I", (number for number, its in parts.items() if its in taken))
 
 
 class _Filters:
@@ -193,7 +258,7 @@ class _Filters:
     def __bool__(self) -> bool:
         return bool(self._axes)
 
-    def holds(self, row: _Row) -> bool:
+    def holds(self, row: tuple[str | int, ...]) -> bool:
         """Whether one of them is true of a combination; it counts for the first that is."""
         for number, axes in enumerate(self._axes):
             if all(row[place] in wanted for place, wanted in axes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -98,7 +99,9 @@ def run(
     ):
         jobs = (
             Job(cell, _folder(place, number, cell, keep), start, deadline, keep)
-            for number, cell in enumerate(checked.cells[writer.done :], writer.done)
+            for number, cell in enumerate(
+                itertools.islice(checked.cells, writer.done, None), writer.done
+            )
         )
         for capture, worker in pool.captures(jobs, lanes):
             writer.append(capture, worker)

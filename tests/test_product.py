@@ -30,13 +30,13 @@ policy = ["again", "resume"]
 """
 
 
-def read(tmp_path: Path, text: str) -> tuple[Cell, ...]:
+def read(tmp_path: Path, text: str) -> Sequence[Cell]:
     path = tmp_path / "mine.toml"
     path.write_text(text, encoding="utf-8")
     return plan.read(path).cells
 
 
-def ids(cells: tuple[Cell, ...]) -> list[str]:
+def ids(cells: Sequence[Cell]) -> list[str]:
     return [cell.id for cell in cells]
 
 
@@ -91,6 +91,24 @@ def test_python_says_it_in_the_same_words(tmp_path: Path) -> None:
     assert made == plan.product(
         **AXES, seed={"from": 0, "to": 9}, only=[{"fault": "kill", "seed": [1, 2]}]
     )
+
+
+def test_cells_are_a_sequence_like_any_other_though_none_is_made_before_it_is_asked_for() -> None:
+    """Of one table, and of several one after another, in which a cell may be there twice."""
+    one = plan.product(**AXES, without={"fault": "kill", "point": "response"})
+    several = one + plan.product(point="none", fault="none", seed=range(3)) + one
+    for cells, tables in ((one, 1), (several, 3)):
+        listed = list(cells)
+        assert cells == tuple(listed)
+        assert len(cells) == len(listed)
+        assert [cells[place] for place in range(-len(listed), len(listed))] == listed * 2
+        assert cells[2:-1] == tuple(listed[2:-1])
+        assert cells != listed[:-1]
+        assert cells.distinct is (tables == 1)
+        with pytest.raises(IndexError):
+            cells[len(listed)]
+    with pytest.raises(PlanError, match="twice"):
+        plan.validated(Plan("mine", several))
 
 
 @pytest.mark.parametrize(

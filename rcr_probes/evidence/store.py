@@ -6,7 +6,7 @@ import fcntl
 import itertools
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -56,7 +56,7 @@ class Evidence:
         """
         number = 0
         for number, capture in enumerate(self._read(), 1):
-            if self.plan.cells[number - 1 : number] != (capture.cell,):
+            if tuple(self.plan.cells[number - 1 : number]) != (capture.cell,):
                 raise self._unpromised(f"holds {capture.cell.id} as capture {number}")
             yield capture
         if number != len(self.plan.cells):
@@ -220,7 +220,7 @@ class Writer:
         try:
             _hold(self._file, self._folder)
             self._refuse_sealed()  # it may have been sealed while we waited for the lock
-            _write_json(self._folder / PLAN, plan)
+            _write(self._folder / PLAN, written(plan))
             self._keep_environment()
             self.done = self._resume()
             self.where.forget(self.done)
@@ -267,28 +267,24 @@ class Writer:
 
     def _resume(self) -> int:
         """How many captures are there; a torn last line goes to a file beside the folder."""
-        path = self._folder / CAPTURES
-        data = path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            _free(beside(self._folder, ".torn")).write_bytes(data[whole:])
-            self._file.truncate(whole)
-        lines = data[:whole].split(b"\n")[:-1]
-        if len(lines) > len(self._plan.cells):
-            raise EvidenceError(
-                CAPTURES,
-                f"holds {len(lines)} captures, but the plan has {len(self._plan.cells)} cells.",
-                "Move the folder away and run again.",
-            )
-        for number, (line, cell) in enumerate(zip(lines, self._plan.cells, strict=False), 1):
-            found = seal.decode(line, f"{CAPTURES}:{number}").cell
-            if found != cell:
-                raise EvidenceError(
-                    f"{CAPTURES}:{number}",
-                    f"holds {found.id}, but the plan has {cell.id} there.",
-                    "Move the folder away and run again.",
-                )
-        return len(lines)
+        cells, done, whole = iter(self._plan.cells), 0, 0
+        with open(self._folder / CAPTURES, "rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    _free(beside(self._folder, ".torn")).write_bytes(line)
+                    self._file.truncate(whole)
+                    break
+                place, cell = f"{CAPTURES}:{done + 1}", next(cells, None)
+                found = seal.decode(line, place).cell
+                if found != cell:
+                    planned = cell.id if cell else "no cell"
+                    raise EvidenceError(
+                        place,
+                        f"holds {found.id}, but the plan has {planned} there.",
+                        "Move the folder away and run again.",
+                    )
+                done, whole = done + 1, whole + len(line)
+        return done
 
     def append(self, capture: Capture, worker: str | None = None) -> None:
         """Append the next capture.
@@ -326,8 +322,8 @@ class Writer:
                 "What was measured went with it; move it back, and run the plan again to resume.",
             )
         self._write_environment()
-        write_manifest(self._folder, self._plan)
-        return read(self._folder)
+        manifest = write_manifest(self._folder, self._plan)
+        return Evidence(self._folder, self._plan, manifest, _versions(self._folder))
 
     def _is_ours(self) -> bool:
         """Whether the folder still holds the file that we write."""
@@ -411,10 +407,21 @@ def _hold(captures: IO[bytes], folder: Path) -> None:
         ) from error
 
 
-def write_manifest(folder: Path, plan: Plan) -> None:
+def write_manifest(folder: Path, plan: Plan) -> Manifest:
     """Seal the folder: the manifest is written last, and appears whole or not at all."""
     files = {name: sha256(folder / name) for name in LISTED}
-    _write_json(folder / MANIFEST, Manifest(SCHEMA, plan.name, len(plan.cells), files))
+    manifest = Manifest(SCHEMA, plan.name, len(plan.cells), files)
+    _write_json(folder / MANIFEST, manifest)
+    return manifest
+
+
+def written(plan: Plan) -> Iterator[bytes]:
+    """The bytes of plan.json, a cell at a time: what ``encoded`` gives of a plan of few cells."""
+    head, _, tail = encoded({"name": plan.name, "cells": [0]}).rpartition(b"0")
+    yield head
+    for number, cell in enumerate(plan.cells):
+        yield (b",\n    " if number else b"") + encoded(cell).rstrip().replace(b"\n", b"\n    ")
+    yield tail
 
 
 def encoded(value: Json) -> bytes:
@@ -424,9 +431,14 @@ def encoded(value: Json) -> bytes:
 
 def _write_json(path: Path, value: Json) -> None:
     """Replace a small JSON file atomically."""
+    _write(path, [encoded(value)])
+
+
+def _write(path: Path, parts: Iterable[bytes]) -> None:
+    """Replace a file atomically."""
     temporary = path.with_name(_temporary(path.name))
     with open(temporary, "wb") as file:
-        file.write(encoded(value))
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from json.encoder import encode_basestring
@@ -180,6 +180,8 @@ def _reader(kind: Any) -> _Reader:
     if origin in (Union, UnionType):
         return _union([_reader(one) for one in inner])
     if origin is tuple and len(inner) == 2 and inner[1] is Ellipsis:
+        return _sequence(_reader(inner[0]))
+    if origin is Sequence:
         return _sequence(_reader(inner[0]))
     if isinstance(origin, type) and issubclass(origin, Mapping) and inner[0] is str:
         return _map(_reader(inner[1]))

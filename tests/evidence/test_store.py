@@ -12,6 +12,7 @@ from rcr_probes.evidence import seal, store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, MANIFEST, PLAN, Writer
 from rcr_probes.model import Plan
+from rcr_probes.product import product
 from tests.evidence import made
 
 CELLS = (made.CONTROL, made.P3)
@@ -33,6 +34,14 @@ def test_what_was_sealed_is_read_back(tmp_path: Path) -> None:
     assert tuple(evidence.captures()) == CAPTURED
     assert evidence.manifest.captures == 2
     assert set(evidence.manifest.files) == {CAPTURES, ENVIRONMENT, PLAN}
+
+
+def test_a_plan_is_written_a_cell_at_a_time_as_it_would_be_whole() -> None:
+    """A table's cells are made while they are written; readers expect the bytes of a tuple."""
+    cells = product(point="none", fault="none", policy=["again", "never"], seed=range(3))
+    name = 'quoted "0" and\nbroken'
+    whole = store.encoded(Plan(name, tuple(cells)))
+    assert b"".join(store.written(Plan(name, cells))) == whole
 
 
 def test_one_capture_is_found_by_its_cell(tmp_path: Path) -> None:
@@ -143,7 +152,7 @@ def test_a_folder_with_more_captures_than_cells_is_not_resumed(tmp_path: Path) -
     folder = begun(tmp_path / "e")
     with open(folder / CAPTURES, "ab") as file:
         file.writelines(map(seal.encode, (CAPTURED[1], CAPTURED[1])))
-    with pytest.raises(EvidenceError, match="holds 3 captures"):
+    with pytest.raises(EvidenceError, match="the plan has no cell there"):
         Writer(folder, PLANNED)
 
 
