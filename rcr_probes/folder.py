@@ -17,6 +17,7 @@ import stat
 
 import msgspec
 
+from rcr_probes import files
 from rcr_probes.model import RECEIVED, Cell
 
 RUNTIME = "runtime"
@@ -65,8 +66,7 @@ def make(folder: str, cell: Cell) -> None:
 
 def read_cell(folder: str) -> Cell:
     """The cell whose folder this is."""
-    with open(os.path.join(folder, CELL), "rb") as file:
-        return msgspec.json.decode(file.read(), type=Cell)
+    return msgspec.json.decode(files.read(os.path.join(folder, CELL)), type=Cell)
 
 
 def copy_world(folder: str, cell: Cell) -> str:
@@ -81,8 +81,7 @@ def copy_world(folder: str, cell: Cell) -> str:
     for name in set(os.listdir(world)) - own:
         if not stat.S_ISREG(os.lstat(os.path.join(world, name)).st_mode):
             raise FolderDamaged(f"{WORLD}/{name} is no file")
-        with open(os.path.join(world, name), "rb") as file:
-            data = file.read()
+        data = files.read(os.path.join(world, name))
         with open(os.path.join(copy, WORLD, name), "wb") as file:
             file.write(data)
     return copy
@@ -93,11 +92,15 @@ def remove(folder: str) -> None:
 
     What stays goes with the scratch folder of the run: it is no reason to end a worker.
     """
-    with contextlib.suppress(OSError):
-        for place, folders, files in os.walk(folder, topdown=False):
-            for name in files:
-                os.unlink(os.path.join(place, name))
-            for name in folders:
-                path = os.path.join(place, name)
-                (os.unlink if os.path.islink(path) else os.rmdir)(path)
-        os.rmdir(folder)
+    with contextlib.suppress(OSError, RecursionError):
+        _remove(folder)
+
+
+def _remove(folder: str) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                _remove(entry.path)
+            else:
+                os.unlink(entry.path)
+    os.rmdir(folder)

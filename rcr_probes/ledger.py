@@ -6,10 +6,12 @@ import errno
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from rcr_probes import files
 from rcr_probes.model import Json, Lane
 
 # What stands where something could not be read, and the mark of a point that no design knows.
@@ -90,14 +92,18 @@ class Ledger(Generic[Line]):
     damage: tuple[str, ...]
 
 
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
 def read(path: str, kind: type[Line]) -> Ledger[Line]:
     """Read a ledger whole. A line that cannot be read is reported, never skipped in silence.
 
     A file that does not exist is an empty ledger: nothing was ever appended to it.
     """
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = files.read(path)
     except FileNotFoundError:
         return Ledger((), ())
     except OSError as error:
@@ -106,10 +112,12 @@ def read(path: str, kind: type[Line]) -> Ledger[Line]:
     name = os.path.basename(path)
     lines: list[Line] = []
     damage: list[str] = []
+    wanted: Any = kind
+    decoder = _decoder(wanted)
     *whole, tail = data.split(b"\n")
     for number, raw in enumerate(whole, 1):
         try:
-            lines.append(msgspec.json.decode(raw, type=kind))
+            lines.append(decoder.decode(raw))
         except (msgspec.DecodeError, UnicodeDecodeError):
             damage.append(f"{name}:{number}: not a ledger line")
     if tail:

@@ -22,6 +22,7 @@ from rcr_probes import (
     executors,
     faults,
     fence,
+    files,
     folder,
     held,
     ledger,
@@ -50,7 +51,7 @@ from rcr_probes.model import (
     at_point,
     by_receiver,
 )
-from rcr_probes.runtime import Executor, Operation, Runtime, load, offered, recorded
+from rcr_probes.runtime import Executor, Operation, Runtime, made, offered, recorded
 
 _FOREIGN = "rcr_probes.foreign"  # a module that imports this one
 _SHORT = 0.5  # seconds that a call waits for an answer that is planned not to come
@@ -70,7 +71,7 @@ def perform(place: str, verb: str, parent: int) -> None:
     os.setsid()  # a group of its own, so that a phase that overruns ends with all that it started
     linux.die_with(parent)
     cell = folder.read_cell(place)
-    runtime = load(cell.runtime)
+    runtime = made(cell.runtime)  # the worker that started us has loaded it, and looked it over
     if verb.startswith(STATE):  # what is stored is seen as recovery has the operation in hand
         Phase(place, verb.removeprefix(STATE), cell, runtime, "recover").store_state(place)
         return
@@ -388,12 +389,17 @@ def shown(seen: Recorded) -> Mapping[str, Json]:
 def _lines(path: str) -> list[dict[str, Json]]:
     """What each whole line of an audit file tells; nothing where a fault stands."""
     try:
-        with open(path, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return []  # a device that a fault put there, which may never come to an end
-            whole = file.read().split(b"\n")[:-1]
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return []
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return []  # a device that a fault put there, which may never come to an end
+        whole = files.rest(fd).split(b"\n")[:-1]
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
     return [_event(line) for line in whole]
 
 

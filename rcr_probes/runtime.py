@@ -158,6 +158,21 @@ def load(name: str) -> Runtime:
     Raises:
         RuntimeUnusable: no such module or factory, or what it makes does not keep the contract.
     """
+    runtime = made(name)
+    for wrong in _breaches(runtime):
+        raise RuntimeUnusable(
+            f"What {name!r} makes is no runtime: {wrong}.",
+            "See docs/design.md, The contract of a runtime.",
+        )
+    return runtime
+
+
+def made(name: str) -> Runtime:
+    """The same for who knows that it keeps the contract, as far as that can be seen.
+
+    Raises:
+        RuntimeUnusable: no such module or factory.
+    """
     described = name.endswith(DESCRIPTION)
     module_name, _, factory_name = (_DESCRIBED if described else name).partition(":")
     if not module_name or not factory_name:
@@ -195,7 +210,7 @@ def load(name: str) -> Runtime:
             UnknownName("factory", factory_name, own).remedy if own else "Define it there.",
         )
     try:
-        runtime = factory(name) if described else factory()
+        return cast(Runtime, factory(name) if described else factory())
     except RuntimeUnusable:
         raise
     except (Exception, SystemExit) as error:
@@ -203,12 +218,6 @@ def load(name: str) -> Runtime:
             f"The factory of {name!r} failed: {type(error).__name__}: {error}.",
             "It is called without arguments and returns a runtime.",
         ) from error
-    for wrong in _breaches(runtime):
-        raise RuntimeUnusable(
-            f"What {name!r} makes is no runtime: {wrong}.",
-            "See docs/design.md, The contract of a runtime.",
-        )
-    return cast(Runtime, runtime)
 
 
 def _breaches(runtime: object) -> Iterator[str]:
@@ -291,10 +300,10 @@ def factual(seen: object) -> Recorded:
 
 
 def _factual(value: object) -> bool:
+    if value is None or isinstance(value, str | int):
+        return True
     if isinstance(value, Mapping):
         return all(isinstance(k, str) and k.isascii() for k in value) and all(
             _factual(v) for v in value.values()
         )
-    if isinstance(value, list | tuple):
-        return all(map(_factual, value))
-    return value is None or isinstance(value, str | int)
+    return isinstance(value, list | tuple) and all(map(_factual, value))

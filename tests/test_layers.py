@@ -14,8 +14,8 @@ import rcr_probes
 PACKAGE = Path(rcr_probes.__file__).parent
 PURE = {"errors", "model"}
 PHASE = PURE | {
-    "points", "faults", "ledger", "folder", "runtime", "request", "executors", "linux", "strace",
-    "tracer",
+    "points", "faults", "files", "ledger", "folder", "runtime", "request", "executors", "linux",
+    "strace", "tracer",
 }  # fmt: skip
 # Module or folder of the package → what it may import of the package, besides itself.
 MAY_IMPORT = {
@@ -28,13 +28,14 @@ MAY_IMPORT = {
     "recoverable": {"model"},
     "witness": {"model"},
     "fence": set(),
+    "files": set(),
     "held": {"folder"},
     "late": {"model", "held", "executors"},
     "locked": {"fence", "folder", "linux", "process"},
     "recovery": PHASE
     | {"fence", "held", "locked", "observe", "phase", "process", "recoverable", "witness"},
-    "ledger": {"model"},
-    "folder": {"model"},
+    "ledger": {"files", "model"},
+    "folder": {"files", "model"},
     "linux": set(),
     "faults": PURE | {"runtime", "strace", "tracer"},
     "tracer": {"errors"},
@@ -70,7 +71,7 @@ MAY_IMPORT = {
     | {"eligibility", "judge", "power", "recoverable", "request", "strace", "witness"},
     "receiver": {"errors"},
     "probe": PURE | {"receiver", "evidence", "request", "linux", "scratch", "strace"},
-    "reference": PURE | {"points", "ledger", "runtime", "eligibility", "fence", "witness"},
+    "reference": PURE | {"files", "points", "ledger", "runtime", "eligibility", "fence", "witness"},
     "runtimes": PURE | {"points", "ledger", "linux", "runtime"},
     "contrast": PURE | {"points", "runtime", "runtimes"},
     "report": PURE | {"evidence", "eligibility", "plan", "run", "runtimes", "strace"},

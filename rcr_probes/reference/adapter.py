@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from rcr_probes import files
 from rcr_probes.errors import UnknownName
 from rcr_probes.model import (
     AUDIT_FAULTS,
@@ -33,7 +34,6 @@ from rcr_probes.reference.records import (
     SUFFIX,
     Records,
     decode,
-    read_file,
     replace_file,
 )
 from rcr_probes.reference.service import ADMIN, APPROVALS, LOCK, Act, Actor
@@ -68,6 +68,7 @@ _tickets = msgspec.json.Decoder(Ticket)
 class ApprovalRuntime:
     """Keeps the contract of ``rcr_probes.runtime.Runtime`` for the approval service."""
 
+    _digested: tuple[Operation, str] | None = None
     points: Mapping[str, frozenset[str]] = {
         **{p: _AUDIT_FAULTS if p in AUDIT_POINTS else _PROCESS_FAULTS for p in POINTS},
         "response": _PROCESS_FAULTS | {"response_lost"},
@@ -140,7 +141,7 @@ class ApprovalRuntime:
         Raises:
             ApprovalError: APPROVAL_STORE_CORRUPT, the record or the ticket is not valid.
         """
-        current = _digest(operation)(operation.request)
+        current = self._current(operation)
         ticket = _ticket(operation)
         if ticket is None:
             return Recorded("missing", current_digest=current)
@@ -158,6 +159,13 @@ class ApprovalRuntime:
             current_digest=current,
         )
 
+    def _current(self, operation: Operation) -> str:
+        """The digest of the request in hand; the state is asked for at each point, and it stays."""
+        known = self._digested
+        if known is None or known[0] is not operation:
+            self._digested = known = operation, _digest(operation)(operation.request)
+        return known[1]
+
     def damage(self, operation: Operation, kind: str) -> tuple[str | None, int | None]:
         """Put record or audit wrong; the audit file, and how many whole lines it has then.
 
@@ -168,7 +176,7 @@ class ApprovalRuntime:
         of_audit = damage(service.records, service.audit_path, _id(operation), kind)
         if not of_audit:
             return None, None
-        return service.audit_path, read_file(service.audit_path).count(b"\n")
+        return service.audit_path, files.read(service.audit_path).count(b"\n")
 
     def lock(self, operation: Operation) -> str:
         """The lock file of the operation."""
@@ -227,6 +235,6 @@ def _keep(operation: Operation, ticket: Ticket) -> None:
 def _ticket(operation: Operation) -> Ticket | None:
     path = os.path.join(operation.folder, TICKET)
     try:
-        return decode(_tickets, read_file(path), path)
+        return decode(_tickets, files.read(path), path)
     except FileNotFoundError:
         return None

@@ -9,7 +9,8 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from rcr_probes.reference.records import NOT_STARTED, Records, read_file
+from rcr_probes import files
+from rcr_probes.reference.records import NOT_STARTED, Records
 
 
 def damage(records: Records, audit_path: str, approval_id: str, kind: str) -> bool:
@@ -27,7 +28,7 @@ def damage(records: Records, audit_path: str, approval_id: str, kind: str) -> bo
         ApprovalError: the record that is to be changed cannot be read.
     """
     if kind in _OF_AUDIT:
-        _write(audit_path, _OF_AUDIT[kind](read_file(audit_path)))
+        _write(audit_path, _OF_AUDIT[kind](files.read(audit_path)))
         return True
     if kind == "empty_record":
         _write(records.path(approval_id), b"")

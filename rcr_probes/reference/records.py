@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
+from rcr_probes import files
 from rcr_probes.model import Json
 from rcr_probes.reference.errors import ApprovalError
 
@@ -169,7 +170,7 @@ class Records:
         """
         path = self.path(approval_id)
         try:
-            data = read_file(path)
+            data = files.read(path)
         except FileNotFoundError:
             raise _not_found(approval_id) from None
         record = decode(_records, data, path)
@@ -206,18 +207,6 @@ def decode(decoder: msgspec.json.Decoder[Stored], data: bytes, path: str) -> Sto
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _corrupt(path, str(error)) from error
-
-
-def read_file(path: str) -> bytes:
-    """A small file, whole."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        data = b""
-        while part := os.read(fd, 1 << 16):
-            data += part
-        return data
-    finally:
-        os.close(fd)
 
 
 def replace_file(path: str, data: bytes, durable: bool = False) -> None:
