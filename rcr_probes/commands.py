@@ -7,18 +7,18 @@ else to stderr. What a command needs is imported when it runs.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from argparse import Namespace
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
-from rcr_probes.interruption import interruptible
-from rcr_probes.model import Facts, Plan
+
+if TYPE_CHECKING:
+    from rcr_probes.model import Plan
 
 UNKNOWN_CELLS = 3
 
@@ -26,6 +26,7 @@ UNKNOWN_CELLS = 3
 def run(args: Namespace) -> int:
     from rcr_probes import plan as plans
     from rcr_probes.evidence.store import MANIFEST
+    from rcr_probes.interruption import interruptible
     from rcr_probes.report import terminal
     from rcr_probes.run import run
 
@@ -69,6 +70,7 @@ def _chosen(args: Namespace) -> Plan:
 
 
 def probe(args: Namespace) -> int:
+    from rcr_probes.interruption import interruptible
     from rcr_probes.probe import Asked, Command, given, probe
     from rcr_probes.receiver import Settings
     from rcr_probes.report import probed, terminal
@@ -97,6 +99,8 @@ def show(args: Namespace) -> int:
     _refuse_package(args.folder)
     if args.claims:
         return _show_claims(args)
+    import json
+
     from rcr_probes.evidence import exported, store
     from rcr_probes.evidence.exported import Exported
     from rcr_probes.report import probed, terminal
@@ -138,6 +142,8 @@ def export(args: Namespace) -> int:
 
 
 def _show_claims(args: Namespace) -> int:
+    import json
+
     from rcr_probes.evidence.claimed import held
     from rcr_probes.report import claims
 
@@ -303,6 +309,8 @@ def publish(args: Namespace) -> int:
 
 
 def timeline(args: Namespace) -> int:
+    import json
+
     from rcr_probes.evidence import archive
     from rcr_probes.publish.layout import is_package
     from rcr_probes.report import terminal, timeline
@@ -332,6 +340,7 @@ def runtimes(args: Namespace) -> int:
 
 def conformance(args: Namespace) -> int:
     from rcr_probes.conformance import conformance
+    from rcr_probes.interruption import interruptible
     from rcr_probes.report import terminal
 
     with interruptible(), terminal.progress("conformance") as progress:
@@ -345,11 +354,15 @@ def conformance(args: Namespace) -> int:
 
 def decide(args: Namespace) -> int:
     from rcr_probes.eligibility import decide
+    from rcr_probes.model import Facts
     from rcr_probes.report.explain import decided
 
     facts = Facts(args.identity, args.effect, args.capability)
     decision = decide(facts)
     if args.json:
+        import json
+        from dataclasses import asdict
+
         print(json.dumps(asdict(facts) | asdict(decision)))
     else:
         print("\n".join(decided(facts, decision, args.lang)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, Protocol, TypeVar, get_args
@@ -523,6 +522,8 @@ def canonical_json(value: Json) -> bytes:
 
     A noun is written as the map of its fields, wherever it stands in the value.
     """
+    import json  # a decision is made and said without
+
     return json.dumps(
         value,
         ensure_ascii=False,

@@ -77,7 +77,8 @@ MAY_IMPORT = {
     "report": PURE | {"evidence", "eligibility", "plan", "run", "runtimes", "strace"},
     "publish": PURE | {"evidence", "report"},
     "conformance": PURE | {"run", "phase", "folder", "runtime", "scratch", "evidence"},
-    "cli": PURE | {"commands"},
+    "cli": PURE | {"commands", "grammar"},
+    "grammar": PURE | {"commands"},
     "interruption": set(),
     "commands": PURE
     | {"plan", "run", "evidence", "report", "eligibility", "conformance", "probe", "receiver"}

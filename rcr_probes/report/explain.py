@@ -17,7 +17,7 @@ from rcr_probes.model import (
     Measurement,
     Observation,
 )
-from rcr_probes.report.texts import table, text
+from rcr_probes.report.texts import section, text
 
 
 def matching(given: str, cells: Iterable[str]) -> str:
@@ -276,7 +276,7 @@ def _judged(verdict: str, lang: str) -> str:
 def _reasons(codes: Iterable[str], lang: str) -> Iterator[str]:
     for code in codes:
         key = f"reason.{code}"  # evidence from elsewhere may hold a code that has no sentence here
-        yield f"- {text(key, lang)}  [{code}]" if key in table() else f"- [{code}]"
+        yield f"- {text(key, lang)}  [{code}]" if key in section("reason") else f"- [{code}]"
 
 
 def _value(value: object, lang: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from string import Formatter
 from typing import get_args
@@ -26,7 +27,8 @@ from rcr_probes.model import (
     Eligibility,
     Harm,
 )
-from rcr_probes.report.texts import LANGS, table, text
+from rcr_probes.report import texts
+from rcr_probes.report.texts import LANGS, section, table, text
 
 NAMES = ("verdict", "eligibility")
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
@@ -53,6 +55,16 @@ HEADINGS = {
     "verdict": "verdict",
     "phase": "phase",
 }
+
+
+def test_a_section_that_is_read_alone_is_what_the_whole_file_holds_of_it() -> None:
+    """An answer parses no text but its own; so no line of a long text begins as a section does."""
+    folder = Path(texts.__file__).parent
+    whole: dict[str, object] = {}
+    for source, prefix in texts.SOURCES.items():
+        whole |= texts._flat(tomllib.loads((folder / source).read_text("utf-8")), prefix)
+    assert dict(table()) == whole
+    assert {key: section(key.split(".")[0])[key] for key in whole} == whole
 
 
 def placeholders(template: str) -> set[str]:
