@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
 Json = Any  # a JSON value; in facts: strings, integers, booleans, null, and lists and maps of them
@@ -540,6 +541,12 @@ def as_map(noun: object) -> dict[str, Json]:
     Raises:
         TypeError: it is none.
     """
-    if not is_dataclass(noun):
-        raise TypeError(f"{type(noun).__name__} is no noun and no JSON")
-    return {name: getattr(noun, name) for name in noun.__dataclass_fields__}
+    kind: Any = type(noun)
+    return {name: getattr(noun, name) for name in _names(kind)}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    if not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} is no noun and no JSON")
+    return tuple(kind.__dataclass_fields__)

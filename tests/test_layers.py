@@ -86,9 +86,10 @@ MAY_IMPORT = {
 }
 STANDARD_ALONE = (
     "eligibility", "errors", "judge", "model", "power", "recoverable", "request", "strace",
-    "witness", "evidence/admissibility", "evidence/check", "evidence/claims",
+    "witness", "evidence/admissibility", "evidence/alike", "evidence/check", "evidence/claims",
     "evidence/consistency", "evidence/course", "evidence/derive", "evidence/executed",
-    "evidence/form", "evidence/names", "evidence/outages", "evidence/received",
+    "evidence/form", "evidence/names", "evidence/order", "evidence/outages",
+    "evidence/promised", "evidence/received",
     "evidence/recovered", "evidence/rows", "evidence/strict", "evidence/whereabouts",
     "publish/crate", "publish/drawn",
     "publish/layout", "publish/listed", "publish/page", "publish/provenance", "publish/said",

@@ -15,7 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from rcr_probes.errors import NotEvidence
-from rcr_probes.evidence import consistency, received, strict, whereabouts
+from rcr_probes.evidence import consistency, promised, received, strict, whereabouts
+from rcr_probes.evidence.alike import Examined
 from rcr_probes.evidence.form import (
     CAPTURES,
     ENVIRONMENT,
@@ -34,7 +35,9 @@ from rcr_probes.evidence.form import (
     sha256,
     too_large,
 )
-from rcr_probes.model import WORKER, Capture, Cell, Json, Measurement, Plan
+from rcr_probes.evidence.order import Order
+from rcr_probes.evidence.promised import Promised
+from rcr_probes.model import WORKER, Capture, Json, Measurement, Plan
 
 Speak = Callable[..., str]  # the key of a text, and what its placeholders stand for
 
@@ -108,15 +111,15 @@ def check(folder: str | os.PathLike[str]) -> Report:
         raise NotEvidence(
             f"There is no folder {place}.", "Name one that rcr run or rcr import made."
         )
-    captured: list[str] = []
+    captures = _Captures()
     findings: list[Finding] = []
     try:
-        findings.extend(first(_examine(place, captured)))
+        findings.extend(first(_examine(place, captures)))
     except OSError as error:
         findings.append(
             Finding(Path(error.filename or place).name, f"cannot be read ({error}).", "unreadable")
         )
-    return Report(place, len(captured), tuple(findings))
+    return Report(place, captures.read, tuple(findings))
 
 
 def first(found: Iterator[Finding]) -> Iterator[Finding]:
@@ -153,19 +156,17 @@ def _outside(link: Path) -> Report:
     )
 
 
-def _examine(folder: Path, captured: list[str]) -> Iterator[Finding]:
-    """Every finding in the folder; the cell id of each capture read is added to ``captured``."""
+def _examine(folder: Path, captures: _Captures) -> Iterator[Finding]:
+    """Every finding in the folder."""
     yield from _names(folder)
-    plan = yield from _decoded(folder, PLAN, Plan)
+    plan = yield from _plan(folder)
     manifest = yield from _decoded(folder, MANIFEST, Manifest)
     environment = yield from _decoded(folder, ENVIRONMENT, dict[str, Json])
-    if plan is not None:
-        yield from _planned(plan)
     if environment is not None:
         yield from _format(ENVIRONMENT, environment.get("schema"))
-        yield from _environment(environment, None if plan is None else len(plan.cells))
+        yield from _environment(environment, None if plan is None else plan.count)
     if regular(folder / CAPTURES):
-        yield from _captures(folder, plan, captured)
+        yield from captures.examine(folder, plan)
     if manifest is not None:
         yield from _format(MANIFEST, manifest.schema)
         yield from _manifest(folder, manifest)
@@ -220,7 +221,16 @@ def _decoded(folder: Path, name: str, kind: type[T]) -> Generator[Finding, None,
     return value
 
 
-def _planned(plan: Plan) -> Iterator[Finding]:
+def _plan(folder: Path) -> Generator[Finding, None, Promised | None]:
+    """What the plan promises; it is read as a whole only to say what is wrong with it."""
+    if regular(folder / PLAN):
+        try:
+            return promised.streamed(folder / PLAN)
+        except promised.OtherForm:
+            pass
+    plan = yield from _decoded(folder, PLAN, Plan)
+    if plan is None:
+        return None
     if not plan.cells:
         yield Finding(PLAN, "promises no cell.", "no_cell")
     seen: set[str] = set()
@@ -229,6 +239,7 @@ def _planned(plan: Plan) -> Iterator[Finding]:
             place = f"{PLAN} {plain(cell.id)}"
             yield Finding(place, "the plan holds this cell twice.", "cell_twice")
         seen.add(cell.id)
+    return promised.held(plan)
 
 
 def _format(name: str, schema: object) -> Iterator[Finding]:
@@ -255,81 +266,74 @@ def _environment(found: dict[str, Json], captures: int | None) -> Iterator[Findi
             yield Finding(ENVIRONMENT, f"its {name} holds what is no text.", "environment")
 
 
-def _captures(folder: Path, plan: Plan | None, captured: list[str]) -> Iterator[Finding]:
-    """Every line is one capture, and they are those that the plan promises, in its order."""
-    order = _Order(plan)
-    number = 0
-    with open(folder / CAPTURES, "rb") as file:
-        for number, line in enumerate(iter(lambda: file.readline(LONGEST + 1), b""), 1):
-            if len(line) > LONGEST:
-                said = f"is longer than {LONGEST} bytes; it and what follows were not read."
-                yield Finding(f"{CAPTURES}:{number}", said, "too_long", {"bytes": LONGEST})
-                break
-            yield from _capture(line, number, order, captured)
-    if not number:
-        yield Finding(CAPTURES, "holds no capture.", "no_capture")
-    for cell, problem in received.problems(order.probed):
-        yield Finding(f"{CAPTURES} {plain(cell.id)}", problem, "worker_controls")
-    missing = order.missing()
-    for missed in missing[:_NAMED]:
-        place = f"{CAPTURES} {plain(missed)}"
-        yield Finding(place, "the plan promises this cell; it is missing.", "cell_missing")
-    if len(missing) > _NAMED:
-        said = f"lacks {len(missing)} cells of the plan in all."
-        yield Finding(CAPTURES, said, "cells_missing", {"cells": len(missing)})
+class _Captures:
+    """The captures of a folder.
 
+    Attributes:
+        read: how many could be read.
+    """
 
-def _capture(line: bytes, number: int, order: _Order, captured: list[str]) -> Iterator[Finding]:
-    place = f"{CAPTURES}:{number}"
-    if not line.endswith(b"\n"):
-        yield Finding(place, "is torn: its last line has no end.", "torn")
-        return
-    try:
-        capture = strict.decoded(line, Capture)
-        same = strict.encoded(capture) + b"\n" == line
-    except strict.Unreadable as error:
-        yield Finding(place, f"is no capture ({error}).", "not_a_capture")
-        return
-    captured.append(capture.cell.id)
-    if capture.cell.runtime == WORKER and not capture.measurement.published:
-        order.probed.append(capture.measurement)
-    place = f"{place} {plain(capture.cell.id)}"
-    if not same:
-        said = "its line says more than is read of it: an unknown or repeated key, or spacing."
-        yield Finding(place, said, "line_restated")
-    for problem in order.problems(capture.cell, number):
-        yield Finding(place, problem, "order")
-    for look, problem in consistency.found(capture):
-        yield Finding(place, problem, look if look in _LOOKS else "capture")
+    def __init__(self) -> None:
+        self.read = 0
+        self._examined = Examined()
+        self._probed: list[Measurement] = []  # those of a worker, which are one probe
 
+    def examine(self, folder: Path, plan: Promised | None) -> Iterator[Finding]:
+        """Every line is one capture, and they are those that the plan promises, in its order."""
+        order = Order(plan)
+        number = 0
+        with open(folder / CAPTURES, "rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(LONGEST + 1), b""), 1):
+                if len(line) > LONGEST:
+                    said = f"is longer than {LONGEST} bytes; it and what follows were not read."
+                    yield Finding(f"{CAPTURES}:{number}", said, "too_long", {"bytes": LONGEST})
+                    break
+                repeat = self._examined.repeat(line)
+                if repeat is None or not order.follows(repeat):
+                    yield from self._capture(line, number, order)
+                else:
+                    self.read += 1
+        if not number:
+            yield Finding(CAPTURES, "holds no capture.", "no_capture")
+        for cell, problem in received.problems(self._probed):
+            yield Finding(f"{CAPTURES} {plain(cell.id)}", problem, "worker_controls")
+        named, missing = order.missing(_NAMED)
+        for missed in named:
+            place = f"{CAPTURES} {plain(missed.id)}"
+            yield Finding(place, "the plan promises this cell; it is missing.", "cell_missing")
+        if missing > _NAMED:
+            said = f"lacks {missing} cells of the plan in all."
+            yield Finding(CAPTURES, said, "cells_missing", {"cells": missing})
 
-class _Order:
-    """Whether the captures come in the order of the plan, each once."""
-
-    def __init__(self, plan: Plan | None) -> None:
-        self._planned = None if plan is None else {c: i for i, c in enumerate(plan.cells)}
-        self._lines: dict[Cell, int] = {}
-        self._furthest = -1
-        self.probed: list[Measurement] = []  # those of a worker, which are one probe
-
-    def problems(self, cell: Cell, number: int) -> Iterator[str]:
-        """What is wrong with a capture of this cell on this line."""
-        if cell in self._lines:
-            yield f"it is there twice; line {self._lines[cell]} holds this cell already."
+    def _capture(self, line: bytes, number: int, order: Order) -> Iterator[Finding]:
+        place = f"{CAPTURES}:{number}"
+        if not line.endswith(b"\n"):
+            yield Finding(place, "is torn: its last line has no end.", "torn")
             return
-        self._lines[cell] = number
-        if self._planned is None:
+        try:
+            capture = strict.decoded(line, Capture)
+            same = strict.encoded(capture) + b"\n" == line
+        except strict.Unreadable as error:
+            yield Finding(place, f"is no capture ({error}).", "not_a_capture")
             return
-        if cell not in self._planned:
-            yield "the plan has no such cell."
-        elif self._planned[cell] < self._furthest:
-            yield "it stands out of the plan's order."
-        else:
-            self._furthest = self._planned[cell]
-
-    def missing(self) -> list[str]:
-        """The ids of the planned cells that no capture was seen of."""
-        return [cell.id for cell in self._planned or () if cell not in self._lines]
+        self.read += 1
+        measured = capture.measurement
+        probed = capture.cell.runtime == WORKER and not measured.published
+        if probed:
+            self._probed.append(measured)
+        place = f"{place} {plain(capture.cell.id)}"
+        if not same:
+            said = "its line says more than is read of it: an unknown or repeated key, or spacing."
+            yield Finding(place, said, "line_restated")
+        if not order.follows(promised.apart(capture.cell)):
+            for problem in order.problems(capture.cell, number):
+                yield Finding(place, problem, "order")
+        sound = same and not (probed or measured.published)
+        for look, problem in consistency.found(capture):
+            sound = False
+            yield Finding(place, problem, look if look in _LOOKS else "capture")
+        if sound:
+            self._examined.add(line)
 
 
 def _manifest(folder: Path, manifest: Manifest) -> Iterator[Finding]:
@@ -346,12 +350,12 @@ def _manifest(folder: Path, manifest: Manifest) -> Iterator[Finding]:
             yield Finding(MANIFEST, f"does not list {name}.", "not_listed", {"name": name})
 
 
-def _promises(manifest: Manifest, plan: Plan) -> Iterator[Finding]:
+def _promises(manifest: Manifest, plan: Promised) -> Iterator[Finding]:
     if manifest.plan != plan.name:
         said = f"names the plan {manifest.plan!r}, but {PLAN} is of {plan.name!r}."
         yield Finding(MANIFEST, said, "promises")
-    if manifest.captures != len(plan.cells):
-        said = f"promises {manifest.captures} captures, but {PLAN} has {len(plan.cells)} cells."
+    if manifest.captures != plan.count:
+        said = f"promises {manifest.captures} captures, but {PLAN} has {plan.count} cells."
         yield Finding(MANIFEST, said, "promises")
 
 

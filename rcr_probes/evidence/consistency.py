@@ -82,7 +82,7 @@ _OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
 }
 _WORKER_POINTS = (NONE, "before_action", "after_action")
 _LARGEST = 2**53 - 1  # of a seed or a repeat, as in a plan
-_LARGEST_PID = 2**22  # of Linux
+LARGEST_PID = 2**22  # of Linux
 # What a run writes where its judge broke over a measurement.
 _NOT_JUDGED = Judgement(verdict=Verdict("unknown", ("judge_failed",)))
 
@@ -230,7 +230,7 @@ def _processes(capture: Capture) -> Iterator[str]:
     if new and circumstances.start != "spawn":
         yield f"its start method is {circumstances.start!r}, but a command or strace is spawned."
     every = [*pids.values(), circumstances.parent]
-    if any(pid is None or not 0 < pid <= _LARGEST_PID for pid in every):
+    if any(pid is None or not 0 < pid <= LARGEST_PID for pid in every):
         yield "a process id in it is missing, or is none."
     if len(set(every)) != len(every):
         yield "two of its processes have the same pid, though each phase is a process of its own."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -80,7 +81,7 @@ def parsed(data: bytes) -> Json:
     """
     try:
         text = data.decode()
-        value = json.loads(text, parse_float=_finite, parse_constant=_refuse)
+        value = _READER.decode(text)
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()  # half a character is none
     except RecursionError:
@@ -99,7 +100,12 @@ def encoded(value: Json, *, indented: bool = False) -> bytes:
         Unreadable: it cannot be written.
     """
     try:
-        return (_text(value, "\n") + "\n" if indented else _text(value, "")).encode()
+        if indented:
+            return (_text(value, "\n") + "\n").encode()
+        text = _WRITER.encode(value)
+        # json writes an exponent as Python does, and that form alone has a sign after a letter
+        exponent = ("e-" in text or "e+" in text) and _EXPONENT.search(text)
+        return (_text(value, "") if exponent else text).encode()
     except RecursionError:
         raise Unreadable("it is nested too deeply") from None
     except ValueError as error:
@@ -160,11 +166,20 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON")
 
 
+_READER = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=as_map)
+_EXPONENT = re.compile(r"\de[-+]\d")
+
+
+def _as_it_is(value: Json) -> Any:
+    return value
+
+
 @cache
 def _reader(kind: Any) -> _Reader:
     """What reads a value as this kind, or raises _Misfit."""
     if kind is Any:
-        return lambda value: value
+        return _as_it_is
     if kind is None:
         kind = NoneType
     if kind is float:
@@ -202,18 +217,21 @@ def _float(value: Json) -> float:
 
 
 def _union(readers: list[_Reader]) -> _Reader:
+    null = _reader(cast(Any, NoneType))
+    others = [reader for reader in readers if reader is not null]
+    nullable = len(others) < len(readers)
+
     def read(value: Json) -> Any:
-        for reader in readers[:-1]:
+        if value is None and nullable:
+            return None
+        for reader in others[:-1]:
             try:
                 return reader(value)
             except _Misfit as misfit:
                 if misfit.way:  # it is of the right kind, and wrong inside
                     raise
-        return readers[-1](value)
+        return others[-1](value)
 
-    # null is tried first, so that what is told of a misfit is what else was wanted
-    null = _reader(cast(Any, NoneType))
-    readers.sort(key=lambda reader: reader is not null)
     return read
 
 
@@ -236,6 +254,8 @@ def _map(item: _Reader) -> _Reader:
     def read(value: Json) -> dict[str, Any]:
         if type(value) is not dict:
             _misfit(_PLAIN[dict], value)
+        if item is _as_it_is:
+            return value
         try:
             return {key: item(one) for key, one in value.items()}
         except _Misfit as misfit:
@@ -248,10 +268,18 @@ def _map(item: _Reader) -> _Reader:
 def _noun(kind: Any) -> _Reader:
     hints = get_type_hints(kind)
     wanted = [(f.name, _reader(hints[f.name]), f) for f in fields(kind)]
+    readers = {name: reader for name, reader, _ in wanted}
 
     def read(value: Json) -> Any:
         if type(value) is not dict:
             _misfit(_PLAIN[dict], value)
+        try:
+            return kind(**{name: reader(value[name]) for name, reader in readers.items()})
+        except (_Misfit, KeyError):
+            return told(value)
+
+    def told(value: dict[str, Json]) -> Any:
+        """The same, where a field is missing or one does not fit: it says which."""
         made: dict[str, Any] = {}
         name = ""
         try:

@@ -1,0 +1,165 @@
+"""The cells that plan.json promises, one by one: a sweep may have more than memory has room for.
+
+Standard library alone: a reader's checker embeds this module as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from rcr_probes.evidence import strict
+from rcr_probes.model import Cell, Plan
+
+# A cell as in repeat 0, which repeat it is, and so no noun more for each of a thousand repeats.
+Repeat: TypeAlias = tuple[Cell, int | None]
+
+WHOLE = re.compile(rb"0|[1-9][0-9]{0,14}")  # as JSON writes a number that a plan may count to
+MOST_KNOWN = 1024  # what is kept of cells that may come again in another repeat
+
+_HEAD, _OPEN = b'{\n  "name": ', b',\n  "cells": [\n    {\n'
+_JOINT, _CLOSE = b"\n    },\n    {\n", b"\n    }\n  ]\n}\n"
+_SEED, _REPEAT = b',\n      "seed": ', b',\n      "repeat": '
+_CHUNK = 1 << 16  # bytes
+_LONGEST = 1 << 20  # bytes of one cell, which has some hundreds
+
+
+class OtherForm(Exception):
+    """It is not as a run writes it, or not in an order that shows its cells to be distinct."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What a plan promises.
+
+    Attributes:
+        name: of the plan.
+        count: how many cells it has.
+        distinct: whether no cell is there twice for sure.
+        cells: reads them from the beginning, in order.
+    """
+
+    name: str
+    count: int
+    distinct: bool
+    cells: Callable[[], Iterator[Repeat]]
+
+
+def held(plan: Plan) -> Promised:
+    """What a plan promises that is in memory as a whole."""
+    return Promised(plan.name, len(plan.cells), False, lambda: map(apart, plan.cells))
+
+
+def apart(cell: Cell) -> Repeat:
+    """A cell as in repeat 0, and which repeat it is."""
+    return replace(cell, repeat=0), cell.repeat
+
+
+def streamed(path: Path) -> Promised:
+    """What a plan's file promises. It is read once now, and again whenever its cells are.
+
+    Raises:
+        OtherForm: only who reads it as a whole can say what is wrong with it, or that nothing is.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        name, blocks = _opened(file)
+        count, cells, rising = 0, _Cells(), _Rising()
+        for block in blocks:
+            cells.read(block)
+            rising.see(block)
+            count += 1
+    return Promised(name, count, True, lambda: _again(path))
+
+
+def _again(path: Path) -> Iterator[Repeat]:
+    with open(path, "rb") as file:
+        try:
+            yield from map(_Cells().read, _opened(file)[1])
+        except OtherForm:
+            raise OSError(0, "it was changed while it was read", path) from None
+
+
+def _opened(file: IO[bytes]) -> tuple[str, Iterator[bytes]]:
+    """The plan's name, and what stands between the braces of each of its cells."""
+    head, opened, rest = file.read(_CHUNK).partition(_OPEN)
+    try:
+        name = strict.decoded(head.removeprefix(_HEAD), str)
+    except strict.Unreadable:
+        raise OtherForm from None
+    if not opened or head != _HEAD + strict.encoded(name):
+        raise OtherForm
+    return name, _blocks(file, rest)
+
+
+def _blocks(file: IO[bytes], rest: bytes) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        *whole, rest = (rest + chunk).split(_JOINT)
+        yield from whole
+        if len(rest) > _LONGEST:
+            raise OtherForm
+    *whole, last = rest.split(_JOINT)
+    yield from whole
+    if not last.endswith(_CLOSE):
+        raise OtherForm
+    yield last.removesuffix(_CLOSE)
+
+
+class _Cells:
+    """Reads cells; of those that differ in their repeat alone, the first."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Cell] = {}
+
+    def read(self, block: bytes) -> Repeat:
+        head, _, number = block.rpartition(_REPEAT)
+        if not WHOLE.fullmatch(number):
+            raise OtherForm
+        if head not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[head] = replace(_cell(block), repeat=0)
+        return self._known[head], int(number)
+
+
+def _cell(block: bytes) -> Cell:
+    whole = b"    {\n" + block + b"\n    }"
+    try:
+        cell = strict.decoded(whole, Cell)
+        written = strict.encoded(cell, indented=True)
+    except strict.Unreadable:
+        raise OtherForm from None
+    if whole != b"    " + written.rstrip().replace(b"\n", b"\n    "):
+        raise OtherForm
+    return cell
+
+
+class _Rising:
+    """Whether seeds and repeats count upwards wherever all else of a cell is the same.
+
+    So no cell is there twice, and nothing had to be kept of each. Either may count faster.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[bytes, tuple[int, int]] = {}
+        self._slow: dict[bytes, set[str]] = {}
+
+    def see(self, block: bytes) -> None:
+        head, _, counted = block.rpartition(_SEED)
+        seed, _, repeat = counted.partition(_REPEAT)
+        if not WHOLE.fullmatch(seed):
+            raise OtherForm
+        now, last = (int(seed), int(repeat)), self._last.get(head)
+        self._last[head] = now
+        if last is None:
+            self._slow[head] = {"seed", "repeat"}
+            return
+        if now <= last:
+            self._slow[head].discard("seed")
+        if now[::-1] <= last[::-1]:
+            self._slow[head].discard("repeat")
+        if not self._slow[head]:
+            raise OtherForm
