@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from benchmarks import page
-from benchmarks.frame import RESULTS, Figure, Ratio, load, misses, names
+from benchmarks.frame import RESULTS, Figure, Ratio, load, misses, names, word
 
 
 def taken(name: str) -> dict[str, Any]:
@@ -27,8 +27,7 @@ def taken(name: str) -> dict[str, Any]:
 def line(name: str, ratio: Ratio, found: Figure) -> str:
     """One ratio, its spread, its bound, and whether it keeps it."""
     spread = f"{found.ratio:6.2f}  [{found.lower:.2f}, {found.upper:.2f}]"
-    word = "" if ratio.bound is None else "MISSED" if misses(ratio, found) else "kept"
-    return f"{name + '.' + ratio.name:28} {spread:24} {page.bound(ratio):16} {word}"
+    return f"{name + '.' + ratio.name:28} {spread:24} {page.bound(ratio):16} {word(ratio, found)}"
 
 
 def main() -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import gc
 import json
 import os
+import resource
 import sys
+from collections.abc import Callable
 from functools import partial
 
 from benchmarks import _replay
@@ -20,6 +22,7 @@ from rcr_probes.runtime import load
 from rcr_probes.worker import Job
 
 P3 = Cell(point="completion_audit", fault="audit_is_directory", policy="resume")
+Act = Callable[[], object]
 VERBS = ("fault", "force", "recover")
 
 
@@ -119,9 +122,32 @@ def main(scratch: str) -> None:
     def nothing() -> None:
         """A cell makes its folder itself."""
 
+    used: dict[str, list[float]] = {}
+
+    def counted(name: str, ready: Act, act: Act) -> tuple[Act, Act]:
+        return ready, partial(_use, used, name, act)
+
     floors = {name: _replay.floor(os.path.join(scratch, name)) for name in ("two", "three")}
-    cells = {name: (nothing, partial(run, place)) for name, run in RUNS.items()}
-    _replay.serve({**floors, **cells})
+    cells = {name: counted(name, nothing, partial(run, place)) for name, run in RUNS.items()}
+    _replay.serve({**{name: counted(name, *floor) for name, floor in floors.items()}, **cells})
+    mean = {name: [total / n for total in totals] for name, (n, *totals) in used.items()}
+    with open(os.path.join(scratch, "used"), "w", encoding="ascii") as file:
+        json.dump(mean, file)
+
+
+def _use(used: dict[str, list[float]], name: str, act: Act) -> None:
+    """Do it, and add up what it used: times, and then ours and our children's, as in ``_usage``."""
+    before = _usage()
+    act()
+    spent = [1.0, *(now - then for now, then in zip(_usage(), before, strict=True))]
+    used[name] = [a + b for a, b in zip(used.get(name, [0.0] * len(spent)), spent, strict=True)]
+
+
+def _usage() -> list[float]:
+    """Page faults of this process and of its children, then seconds of both in user and kernel."""
+    own, below = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    user, system = own.ru_utime + below.ru_utime, own.ru_stime + below.ru_stime
+    return [own.ru_minflt, below.ru_minflt, user, system]
 
 
 if __name__ == "__main__":

@@ -130,6 +130,16 @@ def misses(ratio: Ratio, found: Figure) -> bool:
     return found.upper < ratio.bound if ratio.least else found.lower > ratio.bound
 
 
+def word(ratio: Ratio, found: Figure) -> str:
+    """How the ratio stands to its bound: ``kept``, ``missed``, or ``within noise`` of it."""
+    if ratio.bound is None:
+        return ""
+    if misses(ratio, found):
+        return "missed"
+    keeps = found.ratio >= ratio.bound if ratio.least else found.ratio <= ratio.bound
+    return "kept" if keeps else "within noise"
+
+
 def names() -> list[str]:
     """Every benchmark of this folder."""
     return sorted(

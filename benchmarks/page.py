@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.frame import FOLDER, RESULTS, Figure, Ratio, load, misses, names
+from benchmarks.frame import FOLDER, RESULTS, Figure, Ratio, load, names, word
 
 PAGE = FOLDER.parent / "docs" / "performance.md"
 _HEAD = """\
@@ -16,7 +16,9 @@ _HEAD = """\
 What things cost, each as a ratio to a floor: the least that anybody would pay for the same. Both \
 are measured one right after the other, in pairs, and a ratio is the median of its pairs, with \
 their quartiles in brackets. A bound is missed where even the quartile nearer to it lies beyond: \
-then three quarters of the pairs miss it. `make bench` takes all of them and fails where one is \
+then three quarters of the pairs miss it; where the median alone does, it is within noise. Seconds \
+are those of the machine as it was, with its load beside it: the ratios are what compares. \
+`make bench` takes all of them and fails where one is \
 missed; `make bench ONLY=NAME` takes one; with `KEEP=1` what was taken goes into \
 benchmarks/results.json, from which this page is made. Nothing in it is written by hand.
 """
@@ -76,13 +78,12 @@ def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _row(ratio: Ratio, found: Figure) -> tuple[str, ...]:
-    kept = "" if ratio.bound is None else "missed" if misses(ratio, found) else "kept"
     return (
         f"{ratio.says}: {_amount(found.measured, ratio.unit)}",
         f"{ratio.floor}: {_amount(found.floor, ratio.unit)}",
         f"**{found.ratio:.2f}** [{found.lower:.2f}, {found.upper:.2f}]",
         bound(ratio),
-        kept,
+        word(ratio, found),
     )
 
 

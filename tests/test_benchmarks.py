@@ -57,6 +57,18 @@ def test_a_bound_is_missed_where_both_quartiles_lie_beyond_it(
     assert misses(AT_LEAST, figure(pairs(*(4 / one for one in ratios)))) is missed
 
 
+@pytest.mark.parametrize(
+    ("ratios", "said"),
+    [
+        ((1.9, 1.9, 1.9, 1.9, 2.1, 2.1, 2.1), "kept"),
+        ((1.9, 1.9, 1.9, 2.1, 2.1, 2.1, 2.1), "within noise"),
+        ((2.1, 2.1, 2.1, 2.1, 2.1, 2.1, 2.1), "missed"),
+    ],
+)
+def test_what_noise_hides_is_not_called_kept(ratios: tuple[float, ...], said: str) -> None:
+    assert frame.word(AT_MOST, figure(pairs(*ratios))) == said
+
+
 def test_what_has_no_bound_misses_none() -> None:
     assert not misses(Ratio("name", "what", "floor", None), figure(pairs(*[9.0] * 7)))
 
@@ -72,7 +84,7 @@ def test_sides_are_divided_within_their_pair() -> None:
     assert (found.ratio, found.lower, found.upper) == (2.0, 2.0, 2.0)
 
 
-@pytest.mark.parametrize("name", ["cell", "spawn"])
+@pytest.mark.parametrize("name", ["cell", "spawn"])  # the others take minutes
 def test_a_benchmark_takes_a_pair_for_each_of_its_ratios(name: str) -> None:
     benchmark, (taken, notes, count) = frame.load(name), once(name)
     assert sorted(taken) == sorted(one.name for one in benchmark.RATIOS)
