@@ -99,8 +99,6 @@ def show(args: Namespace) -> int:
     _refuse_package(args.folder)
     if args.claims:
         return _show_claims(args)
-    import json
-
     from rcr_probes.evidence import exported, store
     from rcr_probes.evidence.exported import Exported
     from rcr_probes.report import probed, terminal
@@ -111,7 +109,7 @@ def show(args: Namespace) -> int:
     else:
         evidence = store.read_whole(args.folder)
     if args.json:
-        print(json.dumps(list(evidence.rows()), indent=1))
+        terminal.print_json(evidence.rows())
     elif args.csv:
         terminal.print_csv(list(evidence.rows()))
     elif args.markdown:

@@ -21,6 +21,7 @@ from rcr_probes.model import Capture, Cell, canonical_json
 _REPEAT = b'"repeat":'
 _CIRCUMSTANCES = b',"circumstances":{"start":'
 _DIGEST, _END = b',"facts_sha256":"', b'"}\n'
+_STARTED = len(_CIRCUMSTANCES) + 8  # bytes by which fork, spawn and null are told apart
 _NUMBER = re.compile(rb":([0-9][0-9.e-]*)")
 
 
@@ -40,6 +41,20 @@ class _Known:
     cell: Cell
     before: Any  # the hash of what comes before the repeat
     after: bytes
+
+
+def cut(line: bytes) -> tuple[bytes, int] | None:
+    """What repeats of a cell share that give the same row, and which repeat a line is of.
+
+    None where it is no line that a run writes of a measured cell. Who doubts evidence cuts finer.
+    """
+    repeat = line.find(_REPEAT) + len(_REPEAT)
+    after = line.find(b"}", repeat)
+    about = line.rfind(_CIRCUMSTANCES)
+    number = line[repeat:after]
+    if not len(_REPEAT) <= repeat < after < about or not number.isdigit():
+        return None
+    return line[:repeat] + line[after : about + _STARTED], int(number)
 
 
 class Examined:

@@ -102,6 +102,11 @@ def row(capture: Capture) -> Row:
     return made
 
 
+def repeated(first: Row, repeat: int | None) -> str:
+    """The id of a cell in some repeat, from its row in repeat 0."""
+    return f"{first['cell']}/repeat={repeat}" if repeat else str(first["cell"])
+
+
 def cell_of(row: Row) -> Cell:
     """The cell that a row is of."""
     axes: dict[str, Any] = {f.name: row[f.name] for f in fields(Cell)}

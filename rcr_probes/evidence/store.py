@@ -7,8 +7,9 @@ import itertools
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
@@ -16,16 +17,17 @@ from typing import IO, Self, TypeVar
 import msgspec
 
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, UnknownName
-from rcr_probes.evidence import seal, whereabouts
+from rcr_probes.evidence import alike, seal, whereabouts
 from rcr_probes.evidence.form import CAPTURES as CAPTURES
 from rcr_probes.evidence.form import ENVIRONMENT as ENVIRONMENT
 from rcr_probes.evidence.form import LISTED, SCHEMA, regular, sha256
 from rcr_probes.evidence.form import MANIFEST as MANIFEST
 from rcr_probes.evidence.form import PLAN as PLAN
 from rcr_probes.evidence.form import Manifest as Manifest
-from rcr_probes.evidence.rows import Row, row
+from rcr_probes.evidence.promised import MOST_KNOWN, apart
+from rcr_probes.evidence.rows import Row, repeated, row
 from rcr_probes.evidence.whereabouts import Whereabouts
-from rcr_probes.model import Capture, Json, Plan
+from rcr_probes.model import Capture, Cell, Json, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,44 @@ class Evidence:
         Raises:
             EvidenceError: as ``captures``.
         """
-        return map(row, self.captures())
+        for made, repeat in self.told():
+            yield {**made, "cell": repeated(made, repeat), "repeat": repeat}
+
+    def told(self) -> Iterator[tuple[Row, int | None]]:
+        """Every capture as the row of its cell in repeat 0, and which repeat it is.
+
+        Captures that say the same have the very same row: what is made of rows is made of few.
+
+        Raises:
+            EvidenceError: as ``captures``.
+        """
+        if self.remembered is not None:
+            yield from map(_first, self.captures())
+            return
+        known: dict[bytes, tuple[Row, object]] = {}
+        number = 0
+        for number, line in enumerate(self._lines(), 1):
+            parts = alike.cut(line)
+            found = None if parts is None else known.get(parts[0])
+            if parts is None or found is None:
+                capture = seal.decode(line, f"{CAPTURES}:{number}")
+                made, repeat = _first(capture)
+                found = made, _AXES(capture.cell)
+                if parts is not None:
+                    if len(known) >= MOST_KNOWN:
+                        known.clear()
+                    known[parts[0]] = found
+            else:
+                repeat = parts[1]
+            made, axes = found
+            for cell in self.plan.cells[number - 1 : number]:
+                if (_AXES(cell), cell.repeat) == (axes, repeat):
+                    yield made, repeat
+                    break
+            else:
+                raise self._unpromised(f"holds {repeated(made, repeat)} as capture {number}")
+        if number != len(self.plan.cells):
+            raise self._unpromised(f"ends after {number} captures")
 
     @property
     def repeats(self) -> bool:
@@ -79,10 +118,13 @@ class Evidence:
         if self.remembered is not None:
             yield from self.remembered
             return
+        for number, line in enumerate(self._lines(), 1):
+            yield seal.decode(line, f"{CAPTURES}:{number}")
+
+    def _lines(self) -> Iterator[bytes]:
         try:
             with open(_own(self.folder, CAPTURES), "rb") as file:
-                for number, line in enumerate(file, 1):
-                    yield seal.decode(line, f"{CAPTURES}:{number}")
+                yield from file
         except OSError as error:
             raise _unreadable(CAPTURES, error) from error
 
@@ -103,6 +145,16 @@ class Evidence:
             if capture.cell.id == cell:
                 return capture
         raise UnknownName("cell", cell, (c.id for c in self.plan.cells))
+
+
+# All that tells cells apart but which repeat they are.
+_AXES = attrgetter(*(one.name for one in fields(Cell) if one.name != "repeat"))
+
+
+def _first(capture: Capture) -> tuple[Row, int | None]:
+    """The row of a capture as if it were repeat 0 of its cell, and which repeat it is."""
+    cell, repeat = apart(capture.cell)
+    return row(replace(capture, measurement=replace(capture.measurement, cell=cell))), repeat
 
 
 def read(folder: str | os.PathLike[str]) -> Evidence:

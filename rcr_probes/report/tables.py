@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import pandas as pd
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence.exported import Rowed
-from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, WHOLE, YES_OR_NO
+from rcr_probes.evidence.exported import Exported, Rowed
+from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, WHOLE, YES_OR_NO, Row, repeated
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.model import (
     DEDUPES,
@@ -62,11 +63,29 @@ def tidy(evidence: Rowed) -> pd.DataFrame:
     Raises:
         EvidenceError: the captures cannot be read, or are not those of the plan.
     """
-    made = list(evidence.rows())
-    published = any(PUBLISHED_VERDICT in row for row in made)
+    if isinstance(evidence, Exported):
+        return _frame(list(evidence.rows()))
+    places: dict[int, int] = {}  # of a row that captures share, by what it is
+    made: list[Row] = []
+    chosen, repeats = array("q"), []
+    for first, repeat in evidence.told():
+        place = places.setdefault(id(first), len(made))
+        if place == len(made):
+            made.append(first)
+        chosen.append(place)
+        repeats.append(repeat)
+    frame = _frame(made).take(chosen).reset_index(drop=True)
+    cells = [repeated(made[place], repeat) for place, repeat in zip(chosen, repeats, strict=True)]
+    frame["cell"] = pd.Series(cells, dtype=_dtype("cell"))
+    frame["repeat"] = pd.Series(repeats, dtype=_dtype("repeat"))
+    return frame
+
+
+def _frame(rows: Sequence[Row]) -> pd.DataFrame:
+    published = any(PUBLISHED_VERDICT in row for row in rows)
     names = (*COLUMNS, PUBLISHED_VERDICT) if published else COLUMNS
     return pd.DataFrame(
-        {name: pd.Series([row.get(name) for row in made], dtype=_dtype(name)) for name in names}
+        {name: pd.Series([row.get(name) for row in rows], dtype=_dtype(name)) for name in names}
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -133,6 +134,15 @@ def markdown(one: Drawn) -> str:
     rule = ["---:" if number else "---" for number in one.columns.values()]
     lines = [[v.replace("|", "\\|") for v in line] for line in (one.columns, rule, *one.rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def print_json(rows: Iterable[Row]) -> None:
+    """Print rows as one list, one after another: no two of them are in memory."""
+    between = "[\n"
+    for row in rows:
+        print(between + json.dumps([row], indent=1)[2:-2], end="")
+        between = ",\n"
+    print("[]" if between == "[\n" else "\n]")
 
 
 def print_csv(rows: list[Row]) -> None:
