@@ -16,6 +16,7 @@ from rcr_probes import strace, tracer
 
 Refusal = tuple[str, str]  # a cause and a remedy
 
+_ELSEWHERE = "System calls are followed on Linux alone.", "Run it there, or in a container."
 _LAST = "exit_group"  # the call that every program makes at its end
 
 
@@ -25,6 +26,8 @@ def without_tracer() -> Refusal | None:
 
     It is tried in a new interpreter: who asks may have threads, and is not to be traced.
     """
+    if sys.platform != "linux":
+        return _ELSEWHERE
     done = _tried((sys.executable, "-P", "-m", tracer.__name__))
     if done.returncode == 0:
         return None
@@ -34,6 +37,8 @@ def without_tracer() -> Refusal | None:
 
 def without_strace() -> Refusal | None:
     """Why strace can follow no process here; None where it can."""
+    if sys.platform != "linux":
+        return _ELSEWHERE
     if shutil.which(strace.PROGRAM) is None:
         return "strace is not installed here.", "Type: sudo apt install strace"
     return _not_permitted()

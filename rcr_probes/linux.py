@@ -5,10 +5,26 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
+
+from rcr_probes.errors import RcrError
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def require() -> None:
+    """Refuse where no cell can run; what was measured can be read all the same.
+
+    Raises:
+        RcrError: this is no Linux.
+    """
+    if sys.platform != "linux":
+        raise RcrError(
+            f"Cells are run on Linux alone, and this is {sys.platform}.",
+            "Run them there, or in a container; rcr show, explain, check and decide work here.",
+        )
 
 
 def adopt_descendants() -> None:

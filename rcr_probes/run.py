@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from rcr_probes import cluster, pool
+from rcr_probes import cluster, linux, pool
 from rcr_probes import plan as plans
 from rcr_probes.errors import PlanError, UnknownName
 from rcr_probes.evidence import store
@@ -63,6 +63,7 @@ def run(
     Raises:
         UnknownName: a name in the plan that nothing knows.
         PlanError: a plan that cannot be run, or a folder that cannot take it.
+        RcrError: the cells are to run on this machine, and it is no Linux.
         OSError: the folder cannot be written.
     """
     checked = plans.validated(plan if isinstance(plan, Plan) else plans.read(plan))
@@ -91,6 +92,8 @@ def run(
         )
     if (folder / store.MANIFEST).exists():
         return store.read_whole(folder)
+    if on is None:
+        linux.require()
     runtimes = tuple(dict.fromkeys(cell.runtime for cell in checked.cells))
     with (
         store.Writer(folder, checked, versions(runtimes)) as writer,

@@ -36,7 +36,7 @@ MAY_IMPORT = {
     | {"fence", "held", "locked", "observe", "phase", "process", "recoverable", "witness"},
     "ledger": {"files", "model"},
     "folder": {"files", "model"},
-    "linux": set(),
+    "linux": {"errors"},
     "faults": PURE | {"runtime", "strace", "tracer"},
     "tracer": {"errors"},
     "request": {"model"},
@@ -65,7 +65,7 @@ MAY_IMPORT = {
     "versions": {"runtime", "evidence"},
     "cluster": PURE | {"pool", "scratch", "versions", "worker", "evidence"},
     "scratch": set(),
-    "run": PURE | {"cluster", "plan", "pool", "scratch", "versions", "worker", "evidence"},
+    "run": PURE | {"cluster", "linux", "plan", "pool", "scratch", "versions", "worker", "evidence"},
     "strace": PURE,
     "evidence": PURE
     | {"eligibility", "judge", "power", "recoverable", "request", "strace", "witness"},

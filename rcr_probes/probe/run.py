@@ -104,7 +104,7 @@ def probe(asked: Asked, into: Path, progress: Progress | None = None) -> Probed:
 
     Raises:
         ProbeError: the worker cannot be probed as it is run.
-        RcrError: a command cannot be started, or the setup failed.
+        RcrError: this is no Linux, a command cannot be started, or the setup failed.
         PlanError: the folder holds something that is no evidence.
         OSError: the folder cannot be made.
     """
@@ -118,6 +118,7 @@ def probe(asked: Asked, into: Path, progress: Progress | None = None) -> Probed:
 
 
 def _refuse(asked: Asked, into: Path) -> None:
+    linux.require()
     for command in (asked.worker, asked.recover, asked.setup):
         if command is not None:
             command.require()
