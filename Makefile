@@ -14,11 +14,13 @@ run: .venv/installed-core ## measure the article's two tables on this machine
 	$(BIN)/rcr run article
 
 # A process for each core. One file's tests stay together: the cells of a notebook share a kernel.
+# Files come in the order of tests/conftest.py, and not by how many tests they hold.
 test: .venv/installed-dev ## lint, types, every test, and the notebooks under strict nbval
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest --nbval --nbval-current-env --numprocesses auto --dist loadfile
+	$(BIN)/pytest --nbval --nbval-current-env \
+		--numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # Real runtimes wait more than they compute, so more cells run side by side than there are cores.
 runtimes: .venv/installed-runtimes node_modules/.bin/restate-server ## install the real runtimes and run them through the same faults

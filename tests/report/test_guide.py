@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import shutil
+import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from rcr_probes.report.guide.chooser import DECLARED, Choice, choices
 from rcr_probes.report.guide.markup import captured, prose, whole_table
 from rcr_probes.report.guide.sections import SECTIONS
 from rcr_probes.report.texts import LANGS, table, text
+from tests.cli.typed import environment, example_of, process
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence"
@@ -38,13 +40,16 @@ def article_alone(folder: Path) -> Path:
     return folder
 
 
-def test_the_committed_pages_are_what_building_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_committed_pages_are_what_the_example_of_the_command_builds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Wherever it is built; where this fails, `make guide` helps."""
-    monkeypatch.chdir(tmp_path)
-    for path in build("pages", evidence=EVIDENCE):
-        assert path.read_bytes() == (EVIDENCE / "guide" / path.name).read_bytes(), path.name
+    """Wherever it is typed; where this fails, `make guide` helps."""
+    words = process(*example_of("guide", capsys))
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name in PAGES.values():
+        built, committed = tmp_path / "runs" / "guide" / name, EVIDENCE / "guide" / name
+        assert built.read_bytes() == committed.read_bytes(), name
 
 
 @pytest.mark.parametrize("name", PAGES.values())

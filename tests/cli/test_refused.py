@@ -1,0 +1,145 @@
+"""Bad input: one clear message, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rcr_probes.evidence.store import CAPTURES
+from tests.cli.typed import P3, Captured, refused, written
+
+
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (["rnu", "article"], "Did you mean 'run'?"),
+        (["run", "artcle"], "Did you mean 'article'?"),
+        (["run", "article", "--agian"], "Did you mean '--again'?"),
+        (["run", "article", "--start", "frok"], "Did you mean 'fork'?"),
+        (["show", "x", "--mardown"], "Did you mean '--markdown'?"),
+        (["run", "article", "--only", P3.replace("resume", "resum")], f"Did you mean '{P3}'?"),
+        (["decide", "--identity", "vaild", "--effect", "absent"], "Did you mean 'valid'?"),
+        (
+            ["decide", "--identity", "valid", "--effect", "unknown", "--capability", "repaly"],
+            "Did you mean 'replay'?",
+        ),
+        (["notebooks", "-p", "strat", "spawn"], "Did you mean 'start'?"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_a_misspelt_name_is_answered_with_the_right_one(
+    argv: list[str], meant: str, capsys: Captured
+) -> None:
+    """A command, a plan, an option, a choice, a cell, a capability."""
+    assert meant in refused(capsys, *argv)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["run"],
+        ["run", "article", "one too many"],
+        ["run", "article", "--workers", "two"],
+        ["run", "article", "--workers", "0"],
+        ["run", "article", "--deadline", "soon"],
+        ["run", "article", "--deadline", "-1"],
+        ["run", "article", "--deadline", "nan"],
+        ["run", "no-such-plan.toml"],
+        ["show", "nowhere"],
+        ["show", "."],
+        ["show", "nowhere", "--json", "--csv"],
+        ["explain", "nowhere", P3],
+        ["check", "nowhere"],
+        ["check", "."],
+        ["compare", "nowhere", "nowhere"],
+        ["import", "nowhere"],
+        ["import", "."],
+        ["decide", "--identity", "valid"],
+        ["notebooks", "-p", "start"],
+        ["notebooks", "-p", "start", "7"],
+    ],
+    ids=" ".join,
+)
+def test_misuse_exits_2_with_cause_and_remedy(argv: list[str], capsys: Captured) -> None:
+    """Whatever is mistyped, two lines say what is wrong and what to do."""
+    refused(capsys, *argv)
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("[[cells]]\npiont = 'none'\nfault = 'none'", "Did you mean 'point'?"),
+        ("[[cells]]\npoint = 'after_acton'\nfault = 'kill'", "Did you mean 'after_action'?"),
+        ("[[cells]]\npoint = 'after_action'\nfault = 'kil'", "Did you mean 'kill'?"),
+        ("[[cells]]\npoint = 'none'\nfault = 'none'\nseed = '1'", "whole number"),
+        ("[[cells]]\npoint = 'after_action'\nfault = 'audit_is_directory'", "cannot strike"),
+        ("[[cells]]\npoint = 'none'\nfault = 'none'\nruntime = 'nowhere:it'", "cannot be loaded"),
+        ("[[cells]\n", "is not TOML"),
+        ("name = 'empty'", "has no cells"),
+        ("cells = 3", "has no cells"),
+    ],
+)
+def test_a_plan_that_cannot_be_run_is_refused(
+    toml: str, said: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """Before anything runs, and before a folder is made."""
+    assert said in refused(capsys, "run", written(tmp_path / "mine.toml", toml))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_unknown_cell_is_refused(article: Path, capsys: Captured) -> None:
+    """The message lists the cells that there are."""
+    assert P3 in refused(capsys, "explain", article, "no-such-cell")
+
+
+def test_another_plan_in_the_folder_is_refused(article: Path, capsys: Captured) -> None:
+    """Evidence of one plan is never mixed with another's."""
+    said = refused(capsys, "run", "locations", "--into", article)
+    assert str(article) in said
+
+
+def test_a_file_is_no_folder(tmp_path: Path, capsys: Captured) -> None:
+    """Neither to write evidence into, nor to read it from; the file stays as it is."""
+    file = written(tmp_path / "file", "mine")
+    assert "file" in refused(capsys, "run", "article", "--into", file)
+    assert "file" in refused(capsys, "run", "article", "--into", file / "below")
+    assert "file" in refused(capsys, "show", file)
+    assert "file" in refused(capsys, "check", file)
+    assert file.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_place_that_takes_no_folder_is_said(capsys: Captured) -> None:
+    """The system's own word, with the place."""
+    assert "/proc/evidence" in refused(capsys, "run", "article", "--into", "/proc/evidence")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_said(tmp_path: Path, capsys: Captured) -> None:
+    """And what to do instead."""
+    tmp_path.chmod(0o500)
+    try:
+        assert "Permission denied" in refused(capsys, "run", "article", "--into", "here")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("command", [["show"], ["explain", P3], ["compare", "same"]])
+def test_evidence_that_cannot_be_read_is_not_shown(
+    command: list[str], article: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """A cut capture file: exit 1 and the line, instead of the rows that are left."""
+    torn = Path(shutil.copytree(article, tmp_path / "torn"))
+    data = (torn / CAPTURES).read_bytes()
+    (torn / CAPTURES).write_bytes(data[: len(data) // 2])
+    rest = [str(article) if word == "same" else word for word in command[1:]]
+    assert f"{CAPTURES}:" in refused(capsys, command[0], torn, *rest, code=1)
+
+
+@pytest.mark.parametrize("at", ["9" * 4300, str(1 << 63), "True", "1.0"])
+def test_a_cutoff_is_a_number_that_can_be_written_again(at: str, capsys: Captured) -> None:
+    """One of thousands of digits can be read, and then not be said."""
+    assert "64 bits" in refused(capsys, "timeline", "evidence/article", P3, "--at", at)

@@ -1,0 +1,33 @@
+"""The order in which files are handed to the processes that share the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# One process runs all tests of a file: what takes longest begins first, so that none is left alone
+# with it at the end. The longest of them first.
+LONGEST = (
+    "tests/cli/test_help.py",
+    "tests/test_killed.py",
+    "tests/browser/test_guide.py",
+    "tests/test_run.py",
+    "tests/test_pages.py",
+    "tests/report/test_execute.py",
+    "notebooks/00_evidence_guide.ipynb",
+    "tests/test_cluster.py",
+    "tests/report/test_guide.py",
+    "tests/probe/test_probe.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort them so; files that are not named stay behind, in their order.
+
+    Raises:
+        FileNotFoundError: a file was renamed, and is named here as it was.
+    """
+    rank = {(ROOT / name).resolve(strict=True): place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path, len(rank)))  # stable: the others keep theirs
