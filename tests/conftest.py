@@ -13,6 +13,7 @@ LONGEST = (
     "tests/cli/test_help.py",
     "tests/test_killed.py",
     "tests/browser/test_guide.py",
+    "tests/browser/test_axe.py",
     "tests/test_run.py",
     "tests/test_pages.py",
     "tests/report/test_execute.py",

@@ -6,8 +6,6 @@ import base64
 import io
 import re
 from itertools import combinations, pairwise, product
-from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -22,7 +20,6 @@ from rcr_probes.report.guide.material import shown
 from rcr_probes.report.texts import LANGS, text
 from tests.browser.conftest import GUIDE, ROOT, Open, Still
 
-AXE = Path(__file__).parent / "axe" / "axe.min.js"
 CHINESE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
 
 
@@ -372,35 +369,3 @@ def test_the_language_switch_knows_the_choice_before_it_is_used(opened: Open) ->
     assert chosen.startswith("decide-")
     link = page.locator(".languages a[lang=zh]").get_attribute("href")
     assert link == f"{PAGES['zh']}#{chosen}"
-
-
-# What is not colour is the same in both schemes, and the colours are the same in both languages.
-ALL_RULES = "resultTypes: ['violations']"
-COLOURS = "runOnly: ['color-contrast']"
-NO_COLOURS = f"{ALL_RULES}, rules: {{ 'color-contrast': {{ enabled: false }} }}"
-
-
-@pytest.mark.parametrize(
-    ("lang", "scheme", "width", "only"),
-    [
-        ("en", "light", 1280, ALL_RULES),
-        ("zh", "light", 390, NO_COLOURS),
-        ("en", "dark", 1280, COLOURS),
-    ],
-)
-def test_axe_finds_nothing_serious(
-    opened: Open, lang: str, scheme: str, width: int, only: str
-) -> None:
-    """With what is folded away open, one of each kind; contrast is AA, tables are also lists."""
-    page, _ = opened(lang, "#decide-valid-present-none", scheme=scheme, width=width)
-    folded = "#chain details, #decisions, h3 + details"
-    page.eval_on_selector_all(folded, "(all) => all.forEach((one) => { one.open = true; })")
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found: dict[str, Any] = page.evaluate(f"axe.run({{ {only} }})")
-    assert found["testEngine"]["name"] == "axe-core"
-    serious = [
-        (one["id"], [node["html"][:200] for node in one["nodes"]][:3])
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]
-    assert serious == []

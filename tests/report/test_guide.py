@@ -6,6 +6,8 @@ import html
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from rcr_probes.report.guide import material
 from rcr_probes.report.guide.build import build
 from rcr_probes.report.guide.chooser import DECLARED, Choice, choices
 from rcr_probes.report.guide.markup import captured, prose, whole_table
+from rcr_probes.report.guide.material import Material
 from rcr_probes.report.guide.sections import SECTIONS
 from rcr_probes.report.texts import LANGS, table, text
 from tests.cli.typed import environment, example_of, process
@@ -76,11 +79,17 @@ def test_the_guide_types_no_number(key: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def chosen() -> list[Choice]:
-    return choices(list(material.read(EVIDENCE, "en").references()))
+def whole() -> Material:
+    """All committed evidence, read once: no test changes it."""
+    return material.read(EVIDENCE, "en")
 
 
-def test_every_combination_of_facts_is_decided_by_the_library(chosen: list[Choice]) -> None:
+@pytest.fixture(scope="module")
+def chosen(whole: Material) -> Sequence[Choice]:
+    return whole.choices
+
+
+def test_every_combination_of_facts_is_decided_by_the_library(chosen: Sequence[Choice]) -> None:
     """None is missing, none is there twice, and each has an address of its own."""
     capabilities = {(), *((name,) for name in DECLARED), DECLARED}
     wanted = set(product(IDENTITIES, EFFECT_FACTS, capabilities))
@@ -90,10 +99,10 @@ def test_every_combination_of_facts_is_decided_by_the_library(chosen: list[Choic
 
 
 def test_what_ignoring_a_decision_costs_is_told_by_a_capture_that_did(
-    chosen: list[Choice],
+    whole: Material, chosen: Sequence[Choice]
 ) -> None:
     """Of a decision not to call, one that was called; of one to call, one that was left alone."""
-    by_place = dict(material.read(EVIDENCE, "en").references())
+    by_place = dict(whole.references())
     told = [(one, cost) for one in chosen for cost in one.costs]
     assert {cost.kind for _, cost in told} >= {"called_twice", "wrong", "recognised", "blocked"}
     for one, cost in told:
@@ -108,7 +117,7 @@ def test_what_ignoring_a_decision_costs_is_told_by_a_capture_that_did(
             assert (last.calls or 0) > (first.calls or 0)
 
 
-def test_what_an_unknown_effect_costs_is_told_of_either_world(chosen: list[Choice]) -> None:
+def test_what_an_unknown_effect_costs_is_told_of_either_world(chosen: Sequence[Choice]) -> None:
     """Not of a capture whose effect was unknown for a reason of its own, while there is a world."""
     unknown = [one for one in chosen if one.facts.effect == "unknown"]
     assert all(cost.supposed for one in unknown for cost in one.costs)
@@ -117,12 +126,11 @@ def test_what_an_unknown_effect_costs_is_told_of_either_world(chosen: list[Choic
     assert {tuple(cost.supposed for cost in one.costs) for one in whole} == {("present", "absent")}
 
 
-def test_an_unknown_effect_alone_speaks_where_no_world_does() -> None:
+def test_an_unknown_effect_alone_speaks_where_no_world_does(whole: Material) -> None:
     """What was captured is not passed over."""
-    every = list(material.read(EVIDENCE, "en").references())
     alone = [
         (reference, capture)
-        for reference, capture in every
+        for reference, capture in whole.references()
         if capture.judgement.facts and capture.judgement.facts.effect == "unknown"
     ]
     assert alone
@@ -131,9 +139,11 @@ def test_an_unknown_effect_alone_speaks_where_no_world_does() -> None:
 
 
 @pytest.mark.parametrize("lang", LANGS)
-def test_captures_and_cells_stand_beside_a_claim_that_has_repeats(lang: str) -> None:
+def test_captures_and_cells_stand_beside_a_claim_that_has_repeats(
+    whole: Material, lang: str
+) -> None:
     """Both numbers, counted from the captures; where they are the same, no second one."""
-    found = material.read(EVIDENCE, lang)
+    found = replace(whole, lang=lang)
     page = SECTIONS["claims"](found)
     assert page is not None
     several = 0
