@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,3 +58,13 @@ def test_a_direct_dependency_is_pinned_to_a_version_that_it_allows(
     """`make lock` was run after the last change of the dependencies."""
     versions = {canonicalize_name(pin.split("==")[0]): pin.split("==")[1] for pin in PINS}
     assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)])
+
+
+def test_no_pin_wants_a_newer_python_than_the_project() -> None:
+    """`make lock` may run on one that is a little newer: what is installed here is looked at."""
+    oldest = f"{PROJECT['requires-python'].removeprefix('>=')}.0"
+    here = {canonicalize_name(one.name): one for one in distributions()}
+    pinned = [here.get(canonicalize_name(pin.split("==")[0])) for pin in PINS]
+    wants = {one.name: one.metadata["Requires-Python"] or "" for one in pinned if one}
+    assert wants
+    assert {n: want for n, want in wants.items() if oldest not in SpecifierSet(want)} == {}
