@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run test runtimes lab bench notebooks evidence guide pages font lock clean help
+.PHONY: run test matrix runtimes lab bench notebooks evidence guide pages font lock clean help
 
 run: .venv/installed-core ## measure the article's two tables on this machine
 	$(BIN)/rcr run article
@@ -21,6 +21,10 @@ test: .venv/installed-dev ## lint, types, every test, and the notebooks under st
 	$(BIN)/mypy
 	$(BIN)/pytest --nbval --nbval-current-env \
 		--numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# PYTHONS names others than those on PATH; PART is what pytest is told instead of most of the tests.
+matrix: ## run most tests under each Python, with the oldest and the newest dependencies
+	"$(PYTHON)" scripts/matrix.py --pythons "$(PYTHONS)" --part "$(PART)"
 
 # Real runtimes wait more than they compute, so more cells run side by side than there are cores.
 runtimes: .venv/installed-runtimes node_modules/.bin/restate-server ## install the real runtimes and run them through the same faults
@@ -70,7 +74,7 @@ lock: ## pin the newest versions of everything in constraints.txt
 	rm -rf .lock
 
 clean: ## remove .venv and all caches; runs/ stays, it is data
-	rm -rf .venv .lock build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .lock .matrix build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +
 

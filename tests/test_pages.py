@@ -14,6 +14,7 @@ import pytest
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.claims import FILE
 from scripts import fill_pages
+from tests.pinned import written_by
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "README.zh.md")
@@ -73,6 +74,7 @@ def fill(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         fill_pages.outcomes.cache_clear()
 
 
+@written_by("matplotlib", "numpy", "pillow")
 def test_the_pages_and_their_figures_are_what_the_evidence_gives() -> None:
     """Filling them again changes no byte of a page, nor of a figure."""
     script = ROOT / "scripts" / "fill_pages.py"
@@ -81,6 +83,7 @@ def test_the_pages_and_their_figures_are_what_the_evidence_gives() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@written_by("matplotlib", "numpy", "pillow")
 def test_a_number_typed_by_hand_is_found_and_put_right(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

@@ -21,6 +21,7 @@ from rcr_probes.errors import NotEvidence, PlanError, RcrError, UnknownName
 from rcr_probes.report import execute
 from rcr_probes.report.execute import NOTEBOOKS, run_notebooks
 from rcr_probes.report.parameters import PARAMETERS, defaults
+from tests.pinned import written_by
 
 NAMES = (
     "00_evidence_guide",
@@ -106,6 +107,7 @@ def test_no_cell_holds_logic(name: str) -> None:
                 assert not isinstance(node, ast.Lambda | ast.IfExp | ast.comprehension | ast.BinOp)
 
 
+@written_by("matplotlib", "nbformat", "numpy", "pillow")
 def test_executing_them_gives_the_committed_bytes(tmp_path: Path) -> None:
     """Where this fails after a change of what is shown: make notebooks.
 

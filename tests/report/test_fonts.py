@@ -5,6 +5,7 @@ from __future__ import annotations
 from fontTools.ttLib import TTFont
 
 from scripts import subset_font
+from tests.pinned import written_by
 
 
 def test_every_character_of_every_text_has_a_glyph() -> None:
@@ -14,6 +15,7 @@ def test_every_character_of_every_text_has_a_glyph() -> None:
         assert subset_font.characters() - covered == set()
 
 
+@written_by("brotli", "fonttools")
 def test_the_font_is_what_the_script_makes() -> None:
     """The committed fonts and licence are the script's own bytes: `make font` changes nothing."""
     font, page_font, licence = subset_font.cut(subset_font.characters())

@@ -29,6 +29,7 @@ from rcr_probes.report.guide.material import Material
 from rcr_probes.report.guide.sections import SECTIONS
 from rcr_probes.report.texts import LANGS, table, text
 from tests.cli.typed import environment, example_of, process
+from tests.pinned import written_by
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "evidence"
@@ -43,6 +44,7 @@ def article_alone(folder: Path) -> Path:
     return folder
 
 
+@written_by("matplotlib", "mistune", "nbconvert")
 def test_the_committed_pages_are_what_the_example_of_the_command_builds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
