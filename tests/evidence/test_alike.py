@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence import consistency, promised, seal, store
 from rcr_probes.evidence.alike import Examined
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.promised import OtherForm
+from rcr_probes.evidence.rows import row
 from rcr_probes.evidence.store import PLAN
 from rcr_probes.model import Capture, Cell, Judgement, Measurement, Plan
+from rcr_probes.report import tables
 from tests.evidence import made
 from tests.evidence.made import lines, reseal
 
@@ -166,6 +169,29 @@ def test_a_text_that_looks_like_a_part_is_none(text: str) -> None:
     examined.add(line)
     again = seal.encode(seal.seal(other, one.judgement, one.circumstances))
     assert examined.repeat(again) == (cell, 8)
+
+
+# The rows of a sweep.
+
+
+def test_rows_are_those_of_the_captures_and_shared_where_they_say_the_same(sweep: Path) -> None:
+    """A table is made of as few rows as there are cells, and is the table of all captures."""
+    evidence = store.read(sweep)
+    assert list(evidence.rows()) == [row(capture) for capture in evidence.captures()]
+    assert len({id(first) for first in [first for first, _ in evidence.told()]}) == len(CELLS)
+    frame = tables.tidy(evidence)
+    assert frame.astype(object).where(frame.notna(), None).to_dict("records") == [*evidence.rows()]
+    assert frame["repeat"].dtype == "Int64"
+
+
+@pytest.mark.parametrize("forge", [swapped, twice, cut, FORGED[0]])
+def test_rows_that_the_plan_does_not_promise_are_refused(
+    sweep: Path, forge: Callable[[Path], None]
+) -> None:
+    """Also where the line was not read as a whole."""
+    forge(sweep)
+    with pytest.raises(EvidenceError, match="the plan promises"):
+        list(store.read(sweep).rows())
 
 
 # What the plan promises.
