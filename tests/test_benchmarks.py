@@ -84,7 +84,7 @@ def test_sides_are_divided_within_their_pair() -> None:
     assert (found.ratio, found.lower, found.upper) == (2.0, 2.0, 2.0)
 
 
-@pytest.mark.parametrize("name", ["cell", "spawn"])  # the others take minutes
+@pytest.mark.parametrize("name", ["cell", "spawn", "start"])  # the others take minutes
 def test_a_benchmark_takes_a_pair_for_each_of_its_ratios(name: str) -> None:
     benchmark, (taken, notes, count) = frame.load(name), once(name)
     assert sorted(taken) == sorted(one.name for one in benchmark.RATIOS)
