@@ -18,12 +18,18 @@ def require() -> None:
     """Refuse where no cell can run; what was measured can be read all the same.
 
     Raises:
-        RcrError: this is no Linux.
+        RcrError: this is no Linux, or a Python built for one before 5.3, as conda's may be:
+            it has no pidfd_open, by which the end of a process is awaited.
     """
     if sys.platform != "linux":
         raise RcrError(
             f"Cells are run on Linux alone, and this is {sys.platform}.",
             "Run them there, or in a container; rcr show, explain, check and decide work here.",
+        )
+    if not hasattr(os, "pidfd_open"):
+        raise RcrError(
+            f"{sys.executable} was built for an old Linux: it has no os.pidfd_open.",
+            "Use another build of Python, such as that of your distribution: make PYTHON=PATH",
         )
 
 

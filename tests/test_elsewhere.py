@@ -23,12 +23,19 @@ del signal.pidfd_send_signal
 from rcr_probes.cli import main
 sys.exit(main(sys.argv[1:]))
 """
+# What a Python lacks that was built with the headers of an older Linux.
+OLD = """
+import os, sys
+del os.pidfd_open
+from rcr_probes.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
-def on_a_mac(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """One command in a Python that takes this machine for a Mac."""
+def rcr_in(*words: str, cwd: Path, program: str = MAC) -> subprocess.CompletedProcess[str]:
+    """One command in a Python that is less than ours: one that takes this machine for a Mac."""
     return subprocess.run(
-        [sys.executable, "-c", MAC, *words],
+        [sys.executable, "-c", program, *words],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -58,7 +65,7 @@ REFUSED = {
 @pytest.mark.parametrize(("words", "cause"), REFUSED.values(), ids=REFUSED)
 def test_what_runs_cells_is_refused(words: tuple[str, ...], cause: str, tmp_path: Path) -> None:
     """In words, with a remedy, and before anything is written."""
-    done = on_a_mac(*words, cwd=tmp_path)
+    done = rcr_in(*words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     said, remedy = done.stderr.splitlines()
     assert said.startswith("rcr: ")
@@ -70,13 +77,22 @@ def test_what_runs_cells_is_refused(words: tuple[str, ...], cause: str, tmp_path
 @pytest.mark.parametrize("words", READERS.values(), ids=READERS)
 def test_what_was_measured_can_be_read(words: tuple[str, ...], tmp_path: Path) -> None:
     """Tables, verdicts, checks and decisions need nothing of Linux."""
-    done = on_a_mac(*words, cwd=tmp_path)
+    done = rcr_in(*words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
 
 
 def test_a_complete_folder_is_shown_by_run_as_well(tmp_path: Path) -> None:
     """Nothing is run, so nothing is missing."""
-    done = on_a_mac("run", "article", "--into", ARTICLE, cwd=tmp_path)
+    done = rcr_in("run", "article", "--into", ARTICLE, cwd=tmp_path)
     assert done.returncode == 0
     assert "nothing was run" in done.stderr
+
+
+def test_a_python_that_was_built_for_an_old_linux_is_told_so(tmp_path: Path) -> None:
+    """What it lacks is named before a worker starts."""
+    done = rcr_in("run", "article", cwd=tmp_path, program=OLD)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "it has no os.pidfd_open" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
