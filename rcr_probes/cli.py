@@ -17,6 +17,7 @@ from rcr_probes import commands
 from rcr_probes.commands import say
 from rcr_probes.errors import RcrError, UnknownName
 from rcr_probes.grammar import COMMANDS, reader
+from rcr_probes.interruption import interruptible
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
@@ -30,9 +31,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a locale without Chinese must not end a report
             stream.reconfigure(errors="replace")
     try:
-        args = _parsed(given)
-        code: int = args.command(args)
-        sys.stdout.flush()
+        with interruptible():
+            args = _parsed(given)
+            code: int = args.command(args)
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has seen enough
         code = BROKEN_PIPE
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from rcr_probes import versions, worker
+from rcr_probes import room, versions, worker
 from rcr_probes.errors import PlanError, RcrError, code_of
 from rcr_probes.evidence import seal
 from rcr_probes.model import Json
@@ -250,6 +250,7 @@ def run_there(job: Job, run: str, runtimes: tuple[str, ...]) -> tuple[bytes, str
     with scratch() as place, _of_this_thread(run) as lean:
         lean.send(replace(job, folder=str(place / "cell")))
         line = seal.encode(lean.receive().capture)
+        room.require(place.parent)
     return line, str(get_worker().id), environment
 
 

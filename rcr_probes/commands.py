@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
+from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, printable
 
 if TYPE_CHECKING:
     from rcr_probes.model import Plan
@@ -26,7 +26,6 @@ UNKNOWN_CELLS = 3
 def run(args: Namespace) -> int:
     from rcr_probes import plan as plans
     from rcr_probes.evidence.store import MANIFEST
-    from rcr_probes.interruption import interruptible
     from rcr_probes.report import terminal
     from rcr_probes.run import run
 
@@ -35,7 +34,7 @@ def run(args: Namespace) -> int:
     if args.only:
         plan = plans.only(plan, args.only)
     complete = (folder / MANIFEST).exists() and not args.again
-    with interruptible(), terminal.progress(folder.name) as progress:
+    with terminal.progress(folder.name) as progress:
         evidence = run(
             plan,
             folder,
@@ -70,7 +69,6 @@ def _chosen(args: Namespace) -> Plan:
 
 
 def probe(args: Namespace) -> int:
-    from rcr_probes.interruption import interruptible
     from rcr_probes.probe import Asked, Command, given, probe
     from rcr_probes.receiver import Settings
     from rcr_probes.report import probed, terminal
@@ -84,7 +82,7 @@ def probe(args: Namespace) -> int:
         timeout=args.timeout,
         syscalls=args.syscalls,
     )
-    with interruptible(), probed.progress() as progress:
+    with probed.progress() as progress:
         done = probe(asked, args.into, progress)
     terminal.draw([probed.drawn(done.evidence, args.lang)])
     print("\n".join(probed.sentences(done.evidence, args.lang)))
@@ -210,9 +208,10 @@ def _check_evidence(args: Namespace) -> int:
     reports = check_all(args.folder)
     for report in reports:
         if report.sound:
-            print(f"{report.folder}: {speak('checked.folder', captures=report.captures)}")
+            told = speak("checked.folder", captures=report.captures)
+            print(_told(f"{report.folder}: {told}"))
         for finding in report.findings:
-            print(f"{report.folder}: {finding.said(speak)}")
+            print(_told(f"{report.folder}: {finding.said(speak)}"))
     several = all(report.folder != args.folder for report in reports)
     # claims stand beside evidence folders
     held = _check_claims(args.folder, args.lang) if several else True
@@ -254,7 +253,7 @@ def _check_claims(folder: Path, lang: str) -> bool:
     try:
         report = held(folder)
     except EvidenceError as error:  # what cannot be trusted is a finding, like any other
-        print(f"{folder}: {error.cause} {error.remedy}")
+        print(_told(f"{folder}: {error.cause} {error.remedy}"))
         return False
     if report.sound:
         print(f"{place}: {text('claim.all_hold', lang, claims=len(report.claims))}")
@@ -266,12 +265,11 @@ def _check_claims(folder: Path, lang: str) -> bool:
 def compare(args: Namespace) -> int:
     from rcr_probes.evidence import store
     from rcr_probes.evidence.compare import compare, describe
-    from rcr_probes.report.explain import printable
 
     for folder in (args.ours, args.theirs):
         _refuse_package(folder)
     comparison = compare(store.read(args.ours), store.read(args.theirs))
-    print("\n".join(printable(line) for line in describe(comparison).split("\n")))
+    print(_told(describe(comparison)))
     return 0 if comparison.same else 1
 
 
@@ -338,10 +336,9 @@ def runtimes(args: Namespace) -> int:
 
 def conformance(args: Namespace) -> int:
     from rcr_probes.conformance import conformance
-    from rcr_probes.interruption import interruptible
     from rcr_probes.report import terminal
 
-    with interruptible(), terminal.progress("conformance") as progress:
+    with terminal.progress("conformance") as progress:
         results = conformance(args.runtime, deadline=args.deadline, progress=progress)
     for result in results:
         print(f"{'wrong' if result.wrong else 'kept '}  {result.rule}")
@@ -386,9 +383,14 @@ def notebooks(args: Namespace) -> int:
     return 0
 
 
-def say(line: str) -> None:
+def say(lines: str) -> None:
     with suppress(OSError):  # nobody listens
-        print(line, file=sys.stderr)
+        print(_told(lines), file=sys.stderr)
+
+
+def _told(lines: str) -> str:
+    """What a person is told; names in it may come from elsewhere, and a terminal obeys none."""
+    return "\n".join(map(printable, lines.split("\n")))
 
 
 def refused(error: OSError) -> str:
@@ -398,5 +400,6 @@ def refused(error: OSError) -> str:
         errno.EEXIST: "Name a folder, not a file.",
         errno.ENOTDIR: "Name a folder, not a file.",
     }.get(error.errno or 0, "Name a place that you may read and write.")
-    place = f"{error.filename}: " if error.filename else ""
+    named = error.filename2 or error.filename  # of two, it is the second that was to be written
+    place = f"{named}: " if named else ""
     return f"{place}{error.strerror or error}.\n  {remedy}"

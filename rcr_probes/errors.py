@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _CODE = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
 
@@ -86,6 +88,22 @@ class InjectedFault(Exception):
     def __init__(self, point: str) -> None:
         super().__init__(f"injected at {point}")
         self.point = point
+
+
+def printable(line: str) -> str:
+    """The same line, but evidence from elsewhere cannot steer the terminal that shows it."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+@contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Have what the system refuses here name this path: of a write, it names none by itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def code_of(error: BaseException) -> str:

@@ -12,6 +12,7 @@ truth/     the copy in which one call is forced (docs/design.md §6)
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import stat
 
@@ -88,19 +89,35 @@ def copy_world(folder: str, cell: Cell) -> str:
 
 
 def remove(folder: str) -> None:
-    """Remove a cell's folder, as far as what a runtime left in it lets us.
+    """Remove a folder that somebody's program wrote into, as far as what it left there lets us.
 
-    What stays goes with the scratch folder of the run: it is no reason to end a worker.
+    However deep it is: a folder that lies deeper is moved up first, so that no path grows longer
+    than the kernel takes, and nothing here calls itself. What stays is no reason to end a worker.
     """
-    with contextlib.suppress(OSError, RecursionError):
-        _remove(folder)
+    waiting, moved = [folder], itertools.count()
+    while waiting:
+        place = waiting.pop()
+        for entry in _entries(place):
+            with contextlib.suppress(OSError):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                    continue
+                up = entry.path
+                if place != folder:
+                    up = os.path.join(folder, f".moved-{next(moved)}")
+                    os.rename(entry.path, up)
+                waiting.append(up)
+        if place != folder:
+            with contextlib.suppress(OSError):
+                os.rmdir(place)
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
 
 
-def _remove(folder: str) -> None:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                _remove(entry.path)
-            else:
-                os.unlink(entry.path)
-    os.rmdir(folder)
+def _entries(place: str) -> list[os.DirEntry[str]]:
+    try:
+        os.chmod(place, 0o700)  # what is closed to its owner is opened again
+        with os.scandir(place) as found:
+            return list(found)
+    except OSError:
+        return []

@@ -6,7 +6,7 @@ import os
 import select
 import time
 
-from rcr_probes import folder
+from rcr_probes import folder, room
 
 _LOOK = 0.002  # seconds between two looks
 _ALONE = 0.1  # seconds after which one that is held looks whether its parent is still there
@@ -58,8 +58,11 @@ def awaited(place: str, ends: int, deadline: float) -> int | None:
         place: the cell's folder.
         ends: the process that is to be held, or to leave one behind that is.
         deadline: seconds after which nobody is waited for.
+
+    Raises:
+        FolderTooLarge, NoRoom: meanwhile it wrote more than it may.
     """
-    until = time.monotonic() + deadline
+    until, watch = time.monotonic() + deadline, room.Watch(place)
     fd = os.pidfd_open(ends)
     poll = select.poll()
     poll.register(fd, select.POLLIN)
@@ -67,6 +70,7 @@ def awaited(place: str, ends: int, deadline: float) -> int | None:
         while (found := pid(place)) is None and time.monotonic() < until:
             if poll.poll(_LOOK * 1000):
                 return pid(place)
+            watch.look()
         return found
     finally:
         os.close(fd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -40,6 +41,32 @@ def adopt_descendants() -> None:
         OSError: the kernel refused.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one has started or adopted, and not waited for; none of who is gone.
+
+    Only of a process without threads are they all.
+    """
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(one) for one in file.read().split()]
+    except OSError:
+        return []
+
+
+def kill_with_all_below(pid: int) -> None:
+    """Kill a process and whatever it or those below it have started, in whatever group they are.
+
+    It is stopped first, so that nothing is started, or adopted, while they are looked for.
+    """
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGSTOP)
+            waiting += children(one)
+            os.kill(one, signal.SIGKILL)
 
 
 def die_with(parent: int) -> None:

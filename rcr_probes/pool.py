@@ -6,9 +6,10 @@ A lane is a lean worker of this machine, or a place on a cluster (cluster.py).
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
-import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -18,9 +19,10 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from rcr_probes import worker
+from rcr_probes import folder, linux, worker
 from rcr_probes.errors import EvidenceError, RcrError
 from rcr_probes.evidence import seal
+from rcr_probes.evidence.form import LONGEST
 from rcr_probes.model import Capture, recovery_phases
 from rcr_probes.worker import Job
 
@@ -29,6 +31,8 @@ _AHEAD = 2  # jobs that a worker has in hand, so that it never waits for us
 # was held, the forced call, and two that ask for the state.
 _PHASES = 5
 _GRACE = 30.0  # seconds for what a worker does besides: start, observe, seal
+_ENDING = 0.5  # seconds for a worker to end its phase and itself; then both are killed
+_STARTS = 3  # times that one is started which is killed as it starts
 
 
 class Lane(Protocol):
@@ -73,6 +77,8 @@ def local(workers: int) -> Iterator[Sequence[Lane]]:
         pool += (LeanWorker() for _ in range(workers))
         yield pool
     finally:
+        for one in pool:  # all of them at once, and then wait
+            one.interrupt()
         for one in pool:
             one.end()
 
@@ -94,6 +100,8 @@ class LeanWorker:
         """
         self._idle = idle
         self._unanswered: deque[Job] = deque()
+        self._process: subprocess.Popen[bytes]
+        self._over: float  # when it is killed, on the monotonic clock
         self._start()
 
     def idle_for(self) -> float:
@@ -103,9 +111,28 @@ class LeanWorker:
     def interrupt(self) -> None:
         """End the process; whoever waits for a capture of it is told so, and end() is theirs."""
         self._process.terminate()
+        self._over = min(self._over, time.monotonic() + _ENDING)
 
     def _start(self) -> None:
-        self._read, self._used = b"", time.monotonic()
+        """Start the process; once more where somebody kills it as it starts, as for its memory.
+
+        Raises:
+            RcrError: it cannot start.
+        """
+        for _ in range(_STARTS):
+            if self._ready():
+                return
+            self.end()
+            if self._process.returncode != -signal.SIGKILL:
+                break  # what it printed says why
+        raise RcrError(
+            "A worker process cannot start.",
+            f"What it printed says why; {sys.executable} must be able to import rcr_probes.",
+        )
+
+    def _ready(self) -> bool:
+        """Start the process, and wait until it says that it is there."""
+        self._read, self._used, self._over = b"", time.monotonic(), math.inf
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", worker.__name__, str(os.getpid()), str(self._idle)],
             stdin=subprocess.PIPE,
@@ -113,16 +140,10 @@ class LeanWorker:
             start_new_session=True,  # Ctrl-C is ours to handle: we end it in good order
         )
         try:
-            ready = self._line(_GRACE) == worker.READY
+            return self._line(_GRACE) == worker.READY
         except BaseException:  # interrupted: nobody else knows of it yet
             self.end()
             raise
-        if not ready:
-            self.end()
-            raise RcrError(
-                "A worker process cannot start.",
-                f"What it printed says why; {sys.executable} must be able to import rcr_probes.",
-            )
 
     def send(self, job: Job) -> None:
         """Give it one more job."""
@@ -151,7 +172,7 @@ class LeanWorker:
         self.end()
         capture = worker.recovered(job)
         if not job.keep:
-            shutil.rmtree(job.folder, ignore_errors=True)
+            folder.remove(job.folder)
         waiting, self._unanswered = self._unanswered, deque()
         self._start()
         for other in waiting:
@@ -164,21 +185,24 @@ class LeanWorker:
         assert self._process.stdout
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        self._process.terminate()
+        self.interrupt()
         try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._process.wait(self._over - time.monotonic())
+        except subprocess.TimeoutExpired:  # then what it has adopted would be left, too
+            linux.kill_with_all_below(self._process.pid)
             self._process.wait()
         self._process.stdout.close()
 
     def _line(self, seconds: float) -> bytes:
-        """Its next line; what there is of one where it died, or said nothing for so long."""
+        """Its next line; what there is of one where it died, or said nothing for so long.
+
+        One that is longer than any capture is not read to its end.
+        """
         assert self._process.stdout
         fd, until = self._process.stdout.fileno(), time.monotonic() + seconds
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        while b"\n" not in self._read:
+        while b"\n" not in self._read and len(self._read) <= LONGEST:
             left = until - time.monotonic()
             if left <= 0 or not poll.poll(left * 1000):
                 break

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rcr_probes import fence, folder, phase
+from rcr_probes import fence, folder, linux, phase, room
 from rcr_probes.model import HANG
 
 _GRACE = 0.5  # seconds that a process has to end by itself once its phase has ended
@@ -58,32 +58,38 @@ def run_phase(
         deadline: seconds; a phase that overruns is killed with its whole process group.
         under: the program, and its arguments, that becomes the phase's process; ``spawn`` alone.
         hung: whether the phase has proven that it hangs, and is to be ended now; cheap.
+
+    Raises:
+        FolderTooLarge, NoRoom: it wrote more than it may, and was ended.
     """
     return finish(begin(start, place, verb, under), deadline, hung)
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A phase that is running: its process, and when it began on the monotonic clock."""
+    """A phase that is running: its process, when it began on the monotonic clock, and where."""
 
     pid: int
     at: float
+    place: str
 
 
 def begin(start: str, place: str, verb: str, under: Sequence[str] = ()) -> Begun:
     """Start a phase's process, as ``run_phase`` does, and do not wait for it."""
     at = time.monotonic()
-    return Begun(_fork(place, verb) if start == "fork" else _spawn(place, verb, under), at)
+    pid = _fork(place, verb) if start == "fork" else _spawn(place, verb, under)
+    return Begun(pid, at, place)
 
 
 def finish(begun: Begun, deadline: float, hung: Callable[[], bool] | None = None) -> Ended:
     """Wait for the end of a phase, as ``run_phase`` does, and return when nothing is left of it."""
     pid = begun.pid
     try:
-        over = _over(pid, deadline, hung)
+        over = _over(begun, deadline, hung)
+        room.require(begun.place)  # also of a phase that was too quick to be looked at
     except BaseException:
         _kill(pid)
-        end_orphans()
+        end_orphans(0.0)
         raise
     if over is not None:
         _kill(pid)
@@ -115,12 +121,13 @@ def end(pid: int) -> None:
             os.waitpid(pid, 0)
 
 
-def end_orphans() -> int:
+def end_orphans(grace: float = _GRACE) -> int:
     """End every child that is left, and the children that they leave in turn; return how many.
 
-    One that is on its way out is waited for: what dies with its parent dies a moment later.
+    One that is on its way out is waited for, for so many seconds: what dies with its parent dies a
+    moment later.
     """
-    ended, until = 0, time.monotonic() + _GRACE
+    ended, until = 0, time.monotonic() + grace
     while True:
         try:
             reaped = _reap()
@@ -160,9 +167,7 @@ def _reap() -> bool:
 
 def _children() -> list[int]:
     """Those that are not spared."""
-    me = os.getpid()
-    with open(f"/proc/{me}/task/{me}/children", encoding="ascii") as file:
-        return [pid for pid in map(int, file.read().split()) if pid not in _spared]
+    return [pid for pid in linux.children(os.getpid()) if pid not in _spared]
 
 
 def _fork(place: str, verb: str) -> int:
@@ -209,18 +214,23 @@ def _spawn(place: str, verb: str, under: Sequence[str]) -> int:
     return os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
 
 
-def _over(pid: int, deadline: float, hung: Callable[[], bool] | None) -> str | None:
-    """Why a process is to be ended: ``deadline`` or ``hang``; None where it ended by itself."""
-    until = time.monotonic() + deadline
-    fd = os.pidfd_open(pid)
+def _over(begun: Begun, deadline: float, hung: Callable[[], bool] | None) -> str | None:
+    """Why a process is to be ended: ``deadline`` or ``hang``; None where it ended by itself.
+
+    Raises:
+        FolderTooLarge, NoRoom: it wrote more than it may.
+    """
+    until, watch = time.monotonic() + deadline, room.Watch(begun.place)
+    fd = os.pidfd_open(begun.pid)
     try:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         while (left := until - time.monotonic()) > 0:
-            if poll.poll(1000 * (left if hung is None else min(left, _LOOK))):
+            if poll.poll(1000 * min(left, room.LOOK if hung is None else _LOOK)):
                 return None
             if hung is not None and hung():
                 return HANG
+            watch.look()
         return "deadline"
     finally:
         os.close(fd)

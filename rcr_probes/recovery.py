@@ -77,7 +77,7 @@ class Original:
         if self.pid is None:
             return
         held.release(self._place)
-        begun = self._begun or Begun(self.pid, time.monotonic())
+        begun = self._begun or Begun(self.pid, time.monotonic(), self._place)
         self.ended = process.finish(begun, deadline)
         self.pid = None
 

@@ -6,16 +6,16 @@ import contextlib
 import itertools
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from rcr_probes import cluster, linux, pool
+from rcr_probes import cluster, linux, pool, room
 from rcr_probes import plan as plans
 from rcr_probes.errors import PlanError, UnknownName
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
+from rcr_probes.folder import remove
 from rcr_probes.model import STARTS, Cell, Plan
 from rcr_probes.pool import Lane
 from rcr_probes.scratch import scratch
@@ -64,6 +64,7 @@ def run(
         UnknownName: a name in the plan that nothing knows.
         PlanError: a plan that cannot be run, or a folder that cannot take it.
         RcrError: the cells are to run on this machine, and it is no Linux.
+        NoRoom: there is too little space where cells stand.
         OSError: the folder cannot be written.
     """
     checked = plans.validated(plan if isinstance(plan, Plan) else plans.read(plan))
@@ -107,6 +108,7 @@ def run(
             )
         )
         for capture, worker in pool.captures(jobs, lanes):
+            room.require(place.parent)  # else what was measured is perhaps how a full disk fails
             writer.append(capture, worker)
             if progress:
                 progress(writer.done, len(checked.cells))
@@ -136,7 +138,8 @@ def _place(folder: Path, keep: bool) -> Iterator[Path]:
     except UnicodeEncodeError as error:
         raise PlanError(
             f"{folder} is no UTF-8 text, so cells cannot be kept beside it.",
-            "Name a folder with --into whose path is.",
+            "Name a folder with --into whose path is; or set a locale that can read it: "
+            "LC_ALL=C.UTF-8",
         ) from error
     kept.mkdir(exist_ok=True)
     yield kept
@@ -147,7 +150,7 @@ def _folder(place: Path, number: int, cell: Cell, keep: bool) -> str:
         return str(place / str(number))
     # A name that needs no quoting anywhere: a runtime may well put its path into a URI.
     kept = place / f"{number:04}-{_NO_NAME.sub('-', cell.id)[:_LONGEST_NAME]}"
-    shutil.rmtree(kept, ignore_errors=True)
+    remove(str(kept))
     return str(kept)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from rcr_probes import folder, room
 
 MEMORY = "/dev/shm"  # a cell is about twice as fast there as on a disk (docs/design.md §8)
 PREFIX = "rcr-scratch-"
@@ -19,29 +21,38 @@ _HELD = "held"  # locked for as long as its run lives; a folder without it is no
 def scratch() -> Iterator[Path]:
     """A folder for the cells of one run. It is removed at the end, whatever is in it.
 
+    It stands in memory where a cell as large as it may be has room there.
+
     Raises:
         OSError: there is no place for it.
+        NoRoom: there is too little space.
     """
-    memory = MEMORY if os.access(MEMORY, os.W_OK) else None
-    clear(Path(memory or tempfile.gettempdir()))
-    prefix = f"{PREFIX}{os.getpid()}-"
-    with (
-        tempfile.TemporaryDirectory(
-            prefix=prefix, dir=memory, ignore_cleanup_errors=True
-        ) as folder,
-        open(Path(folder, "new"), "wb") as held,
-    ):
-        fcntl.flock(held, fcntl.LOCK_EX)  # before it has its name: nobody ever finds it free
-        os.rename(held.name, Path(folder, _HELD))
-        yield Path(folder)
+    for place in (MEMORY, tempfile.gettempdir()):
+        if os.access(place, os.W_OK):
+            clear(Path(place))
+    roomy = os.access(MEMORY, os.W_OK) and room.free(MEMORY) >= room.LARGEST
+    made = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=MEMORY if roomy else None)
+    try:
+        room.require(os.path.dirname(made))
+        with open(Path(made, "new"), "wb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)  # before it has its name: nobody ever finds it free
+            os.rename(held.name, Path(made, _HELD))
+            yield Path(made)
+    finally:
+        folder.remove(made)
 
 
 def clear(place: Path) -> None:
     """Remove what runs left there that were killed: in memory it would cost memory for ever.
 
-    Its lock says that a run is gone. A name says nothing, and a pid may be somebody else's.
+    Its lock says that a run is gone. A name says nothing, and a pid may be somebody else's. What
+    another user left is theirs: what one opens there by its name, they can change meanwhile.
     """
     for left in place.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, RecursionError), open(left / _HELD, "rb") as held:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            found = left.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            with open(left / _HELD, "rb") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                folder.remove(str(left))

@@ -36,6 +36,7 @@ from rcr_probes import (
 from rcr_probes.errors import code_of
 from rcr_probes.evidence import seal
 from rcr_probes.evidence.derive import derive
+from rcr_probes.evidence.form import LONGEST
 from rcr_probes.ledger import EventLine
 from rcr_probes.model import (
     HANG,
@@ -56,6 +57,7 @@ from rcr_probes.model import (
 from rcr_probes.process import Ended
 from rcr_probes.receiving import Served
 from rcr_probes.recovery import Original, Site
+from rcr_probes.room import FolderTooLarge
 from rcr_probes.runtime import load, offered
 
 READY = b"ready\n"  # what a worker says first; one that does not could not even start
@@ -93,6 +95,8 @@ def run_cell(job: Job) -> Capture:
     ended: dict[str, Ended] = {}
     try:
         measurement = _measure(job, ended)
+    except FolderTooLarge as error:
+        return broken(job, str(error))
     except Exception as error:
         return broken(job, code_of(error))
     circumstances = Circumstances(
@@ -112,7 +116,8 @@ def recovered(job: Job) -> Capture:
     """The capture of a cell whose worker died over it: of what it had measured, if it had."""
     try:
         with open(os.path.join(job.folder, folder.MEASURED), "rb") as file:
-            return _sealed(msgspec.json.decode(file.read(), type=Measured))
+            data = file.read(LONGEST // 2)  # of a longer one no capture could be made
+        return _sealed(msgspec.json.decode(data, type=Measured))
     except (OSError, msgspec.DecodeError):
         return broken(job, "the worker process died")
 
@@ -270,10 +275,18 @@ def serve(jobs: BinaryIO, captures: BinaryIO, idle: int = 0) -> None:
     gc.freeze()  # a forked phase then touches, and copies, fewer pages
     for line in _awaited(jobs, idle):
         job = msgspec.json.decode(line, type=Job)
-        captures.write(seal.encode(run_cell(job)))
+        captures.write(_line(job))
         captures.flush()
         if not job.keep:
             folder.remove(job.folder)
+
+
+def _line(job: Job) -> bytes:
+    """The capture of a cell as a line that a reader takes."""
+    line = seal.encode(run_cell(job))
+    if len(line) <= LONGEST:
+        return line
+    return seal.encode(broken(job, f"what was measured takes more than {LONGEST} bytes"))
 
 
 def _awaited(jobs: BinaryIO, idle: int) -> Iterator[bytes]:

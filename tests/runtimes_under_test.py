@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rcr_probes import points
+from rcr_probes import points, room
 from rcr_probes.model import POINTS, Json, Recorded, Says
 from rcr_probes.reference import approval
 from rcr_probes.runtime import Executor, Operation, Runtime
@@ -368,6 +368,76 @@ class Sleepless(Plain):
         if os.getpid() == self._made_in and operation.request["session_id"] == "session-2":
             time.sleep(600)
         return super().state(operation)
+
+
+class Fills(Plain):
+    """Writes a file that grows and grows, for ten seconds at most."""
+
+    def start(self, operation: Operation) -> None:
+        with open(operation.folder / "big", "wb", buffering=0) as file:
+            for _ in range(2000):
+                file.write(bytes(1 << 14))
+                time.sleep(0.005)
+        super().start(operation)
+
+
+class Litters(Plain):
+    """Makes more files than a cell may have, each of them small, and takes its time."""
+
+    def start(self, operation: Operation) -> None:
+        for number in range(room.MOST + 1):
+            (operation.folder / str(number)).touch()
+        time.sleep(10)
+        super().start(operation)
+
+
+class Digs(Plain):
+    """Leaves folders in folders, deeper than any path is long."""
+
+    def start(self, operation: Operation) -> None:
+        super().start(operation)
+        os.chdir(operation.folder)
+        for _ in range(2500):
+            os.mkdir("d")
+            os.chdir("d")
+
+
+class Boasts(Plain):
+    """Keeps more evidence than any capture takes."""
+
+    def state(self, operation: Operation) -> Recorded:
+        return Recorded("done", evidence=({"text": "x" * (9 << 20)},))
+
+
+class Garbles(Plain):
+    """Prints what is no text, much of it; leaves names that are no text, or no line."""
+
+    def start(self, operation: Operation) -> None:
+        for _ in range(100):
+            os.write(1, os.urandom(1 << 20))
+        for name in (b"a\nb", b"\xff\xfe", b"-rf", b" ", b"\x1b[2J"):
+            for place in (operation.folder, operation.folder.parent / "world"):
+                Path(os.fsdecode(os.path.join(os.fsencode(place), name))).touch()
+        super().start(operation)
+
+
+class Hoards(Plain):
+    """Fills the disk beside its folder."""
+
+    def start(self, operation: Operation) -> None:
+        super().start(operation)
+        (operation.folder.parent.parent / "hoard").write_bytes(bytes(10 << 20))
+
+
+class Deaf(Hanging):
+    """Hangs with a child in a group of its own; whoever loads it ignores SIGTERM from then on."""
+
+    def __init__(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def start(self, operation: Operation) -> None:
+        leave_child(operation, new_group=True)
+        time.sleep(600)
 
 
 class Unreadable(Plain):

@@ -120,8 +120,8 @@ def test_killed_at_any_moment_evidence_is_complete_or_can_be_resumed(
             time.sleep(chance.uniform(0, LONGEST))
             below += struck(run, "run")
         kills += 1
-        how = int(asked(zygote))  # a worker that is killed as it starts ends the run with an error
-        assert how in (0, -signal.SIGKILL) or (how, whom) == (1, "worker")
+        how = int(asked(zygote))
+        assert how in (0, -signal.SIGKILL)
         assert gone(below)
         if not (into / store.MANIFEST).exists():
             continue  # the next run resumes it

@@ -29,7 +29,8 @@ MAY_IMPORT = {
     "witness": {"model"},
     "fence": set(),
     "files": set(),
-    "held": {"folder"},
+    "held": {"folder", "room"},
+    "room": {"errors"},
     "late": {"model", "held", "executors"},
     "locked": {"fence", "folder", "linux", "process"},
     "recovery": PHASE
@@ -44,7 +45,7 @@ MAY_IMPORT = {
     "executors": {"ledger", "folder", "model", "request"},
     "receiving": {"folder", "ledger", "model", "process", "receiver", "request"},
     "phase": PHASE | {"fence", "held", "late"},
-    "process": {"phase", "fence", "folder", "model"},
+    "process": {"phase", "fence", "folder", "linux", "model", "room"},
     "traced": {"model", "folder", "ledger", "process", "strace"},
     "power": {"model"},
     "recorder": {"folder", "power", "strace"},
@@ -55,17 +56,30 @@ MAY_IMPORT = {
     "foreign": PHASE | {"phase"},
     "observe": PHASE | {"held", "phase", "process", "receiving"},
     "worker": PHASE
-    | {"phase", "process", "observe", "outage", "receiving", "recovery", "traced", "evidence"},
+    | {"phase", "process", "observe", "outage", "receiving", "recovery", "room", "traced"}
+    | {"evidence"},
     "plan": PURE
     | {"faults", "following", "generated", "power", "product", "recoverable", "runtime"}
     | {"strace"},
     "pairwise": set(),
     "product": PURE | {"pairwise"},
-    "pool": PURE | {"worker", "evidence"},
+    "pool": PURE | {"folder", "linux", "worker", "evidence"},
     "versions": {"runtime", "evidence"},
-    "cluster": PURE | {"pool", "scratch", "versions", "worker", "evidence"},
-    "scratch": set(),
-    "run": PURE | {"cluster", "linux", "plan", "pool", "scratch", "versions", "worker", "evidence"},
+    "cluster": PURE | {"pool", "room", "scratch", "versions", "worker", "evidence"},
+    "scratch": {"folder", "room"},
+    "run": PURE
+    | {
+        "cluster",
+        "folder",
+        "linux",
+        "plan",
+        "pool",
+        "room",
+        "scratch",
+        "versions",
+        "worker",
+        "evidence",
+    },
     "strace": PURE,
     "evidence": PURE
     | {"eligibility", "judge", "power", "recoverable", "request", "strace", "witness"},
@@ -77,12 +91,12 @@ MAY_IMPORT = {
     "report": PURE | {"evidence", "eligibility", "plan", "run", "runtimes", "strace"},
     "publish": PURE | {"evidence", "report"},
     "conformance": PURE | {"run", "phase", "folder", "runtime", "scratch", "evidence"},
-    "cli": PURE | {"commands", "grammar"},
+    "cli": PURE | {"commands", "grammar", "interruption"},
     "grammar": PURE | {"commands"},
     "interruption": set(),
     "commands": PURE
     | {"plan", "run", "evidence", "report", "eligibility", "conformance", "probe", "receiver"}
-    | {"publish", "interruption"},
+    | {"publish"},
 }
 STANDARD_ALONE = (
     "eligibility", "errors", "judge", "model", "power", "recoverable", "request", "strace",

@@ -24,6 +24,7 @@ from rcr_probes.evidence.form import (
     LARGEST,
     LISTED,
     LISTS,
+    LONGEST,
     MANIFEST,
     PLAN,
     SAYS,
@@ -43,7 +44,6 @@ Speak = Callable[..., str]  # the key of a text, and what its placeholders stand
 
 _NAMED = 3  # cells that are named one by one where many are missing, as after an interruption
 MOST = 10_000  # findings of one check
-LONGEST = 1 << 24  # bytes of a line; a capture has some thousands
 _SMALL = 1 << 26  # bytes of a small file
 # The looks at a capture that are told apart; what others find is of the kind ``capture``.
 _LOOKS = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
+from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, naming
 from rcr_probes.evidence.form import CAPTURES, holds_evidence
 from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, WHOLE, YES_OR_NO, Row
 from rcr_probes.evidence.store import Evidence
@@ -87,9 +87,15 @@ def export(evidence: Evidence, to: str | os.PathLike[str], *, together: int = _T
     parquet = _parquet()
     place.parent.mkdir(parents=True, exist_ok=True)
     published = any(row.get(PUBLISHED_VERDICT) is not None for row in evidence.rows())
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".rcr-export-") as beside:
+    with (
+        naming(place),
+        tempfile.TemporaryDirectory(dir=place.parent, prefix=".rcr-export-") as beside,
+    ):
         made, schema, count = Path(beside, place.name), _schema(published), 0
-        with parquet.ParquetWriter(made, schema, compression="zstd") as writer:
+        with (
+            open(made, "xb") as file,  # a name that is no UTF-8 is beyond pyarrow
+            parquet.ParquetWriter(file, schema, compression="zstd") as writer,
+        ):
             for group in _grouped(evidence.rows(), together):
                 writer.write_table(_table(group, schema), row_group_size=together)
                 count += len(group)
@@ -181,7 +187,7 @@ def _metadata(place: Path) -> dict[str, Any]:
     """
     parquet = _parquet()
     try:
-        with parquet.ParquetFile(place) as file:
+        with open(place, "rb") as opened, parquet.ParquetFile(opened) as file:
             said, schema = file.metadata.metadata or {}, file.schema_arrow
         made = json.loads(said[_KEY])
         wanted = {"schema", "plan", "rows", "captures_sha256"}
@@ -200,7 +206,7 @@ def _metadata(place: Path) -> dict[str, Any]:
 
 
 def _groups(place: Path) -> Iterator[Any]:
-    with _parquet().ParquetFile(place) as file:
+    with open(place, "rb") as opened, _parquet().ParquetFile(opened) as file:
         for number in range(file.num_row_groups):
             yield file.read_row_group(number)
 

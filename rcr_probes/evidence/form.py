@@ -23,7 +23,8 @@ FILES = (*LISTED, MANIFEST)
 # What the environment says: texts, and maps of texts; nothing else is sealed with the captures.
 SAYS = ("python", "implementation", "system", "machine")
 LISTS = ("packages",)
-LARGEST = 1 << 30  # bytes of a file; a capture has some thousands
+LARGEST = 1 << 30  # bytes of a file
+LONGEST = 1 << 24  # bytes of a line of captures; one has some thousands
 
 
 @dataclass(frozen=True, slots=True)

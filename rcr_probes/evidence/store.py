@@ -16,7 +16,7 @@ from typing import IO, Self, TypeVar
 
 import msgspec
 
-from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, UnknownName
+from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, UnknownName, naming
 from rcr_probes.evidence import alike, seal, whereabouts
 from rcr_probes.evidence.form import CAPTURES as CAPTURES
 from rcr_probes.evidence.form import ENVIRONMENT as ENVIRONMENT
@@ -272,7 +272,8 @@ class Writer:
         try:
             _hold(self._file, self._folder)
             self._refuse_sealed()  # it may have been sealed while we waited for the lock
-            _write(self._folder / PLAN, written(plan))
+            if not (self._folder / PLAN).exists():
+                put(self._folder / PLAN, written(plan))
             self._keep_environment()
             self.done = self._resume()
             self.where.forget(self.done)
@@ -298,6 +299,7 @@ class Writer:
                     f"{self._folder} was begun under other versions than are installed now.",
                     "Run anew with --again; what it holds is kept aside.",
                 )
+            return
         self._write_environment()
 
     def _remember(self, said: Json) -> None:
@@ -323,7 +325,7 @@ class Writer:
         with open(self._folder / CAPTURES, "rb") as file:
             for line in file:
                 if not line.endswith(b"\n"):
-                    _free(beside(self._folder, ".torn")).write_bytes(line)
+                    put(_free(beside(self._folder, ".torn")), [line])
                     self._file.truncate(whole)
                     break
                 place, cell = f"{CAPTURES}:{done + 1}", next(cells, None)
@@ -345,8 +347,9 @@ class Writer:
             capture: of the next cell.
             worker: the name that we gave the worker of a cluster; None is this machine.
         """
-        self._file.write(seal.encode(capture))
-        self._file.flush()
+        with naming(self._folder):
+            self._file.write(seal.encode(capture))
+            self._file.flush()
         if worker is not None:
             self.where.note(self.done, worker)
         self.done += 1
@@ -482,18 +485,25 @@ def encoded(value: Json) -> bytes:
 
 
 def _write_json(path: Path, value: Json) -> None:
-    """Replace a small JSON file atomically."""
-    _write(path, [encoded(value)])
+    put(path, [encoded(value)])
 
 
-def _write(path: Path, parts: Iterable[bytes]) -> None:
-    """Replace a file atomically."""
+def put(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file that appears whole, in place of what stood there, or not at all.
+
+    Raises:
+        OSError: it cannot be written; what stood there stands.
+    """
     temporary = path.with_name(_temporary(path.name))
-    with open(temporary, "wb") as file:
-        file.writelines(parts)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with naming(path), open(temporary, "wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _temporary(name: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rcr_probes import linux
-from rcr_probes.errors import PlanError, RcrError
+from rcr_probes.errors import PlanError, RcrError, naming
 from rcr_probes.evidence import seal, store
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.store import Evidence
@@ -26,6 +26,7 @@ from rcr_probes.scratch import scratch
 TIMEOUT = 30.0
 _PLAN = "probe"
 _LONGEST = 600.0
+_ROOM = 1 << 20  # bytes for the evidence
 MOST_CALLS = 40  # cells of ``syscalls``: each takes about a second
 
 Progress = Callable[[int, int], None]
@@ -134,8 +135,9 @@ def _refuse(asked: Asked, into: Path) -> None:
     place = into.absolute().parent
     while not place.exists():
         place = place.parent
-    with tempfile.TemporaryFile(dir=place):  # better now than when everything has run
-        pass
+    with naming(into), tempfile.TemporaryFile(dir=place) as file:
+        file.write(bytes(_ROOM))  # better now than when everything has run
+        file.flush()
 
 
 def _courses(

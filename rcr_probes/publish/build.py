@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, RcrError
+from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, RcrError, naming
 from rcr_probes.evidence import archive, check, names, store, strict
 from rcr_probes.evidence.form import ENVIRONMENT, FILES, regular
 from rcr_probes.evidence.rows import as_csv, rows
@@ -82,7 +82,10 @@ def publish(
             "Install it with: pip install 'rcr-probes[publish]'",
         ) from error
     into.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".rcr-publish-", dir=into.parent) as temporary:
+    with (
+        naming(into),
+        tempfile.TemporaryDirectory(prefix=".rcr-publish-", dir=into.parent) as temporary,
+    ):
         folder = Path(temporary, "package")
         report = _written(folder, _whole(files, found, where))
         if key is not None:

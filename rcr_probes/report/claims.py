@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rcr_probes.errors import printable
 from rcr_probes.evidence import claims
 from rcr_probes.evidence.claimed import Claimed, Reference, Report
 from rcr_probes.evidence.claims import Claim, Where, written
 from rcr_probes.evidence.store import CAPTURES
 from rcr_probes.model import Json
-from rcr_probes.report.explain import printable
 from rcr_probes.report.texts import text
 
 _SHOWN = 3  # captures that are listed one by one where a claim rests on many

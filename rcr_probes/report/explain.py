@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from rcr_probes.errors import RcrError, UnknownName
+from rcr_probes.errors import RcrError, UnknownName, printable
 from rcr_probes.model import (
     NONE,
     WORKER,
@@ -94,11 +94,6 @@ def in_words(column: str, value: object, lang: str) -> object:
             said = [one.removeprefix("- ") for one in _reasons(codes, lang)]
             return " ".join(said) or text("explain.nothing", lang)
     return value
-
-
-def printable(line: str) -> str:
-    """The same line, but evidence from elsewhere cannot steer the terminal that shows it."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 def _section(name: str, lines: Iterable[str], lang: str) -> Iterator[str]:

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from rcr_probes.errors import printable
 from rcr_probes.model import NONE, Capture, Event, Json
-from rcr_probes.report.explain import printable
 from rcr_probes.report.texts import text
 
 # Top to bottom. A fault is drawn in the lane whose append it breaks. Points are not drawn: they say

@@ -19,14 +19,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from rcr_probes.errors import EvidenceError
+from rcr_probes.errors import EvidenceError, printable
 from rcr_probes.evidence.exported import Exported, Rowed
 from rcr_probes.evidence.published import Imported
 from rcr_probes.evidence.rows import Row, as_csv
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell, VerdictName
 from rcr_probes.report import audit_policies, outages, repeats, struck, tables, worth
-from rcr_probes.report.explain import printable
 from rcr_probes.report.texts import text
 
 # After these a person has something to do; the first ones weigh most.

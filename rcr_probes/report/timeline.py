@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rcr_probes.errors import RcrError
+from rcr_probes.errors import RcrError, printable
 from rcr_probes.evidence import archive, store, timeline
 from rcr_probes.evidence.admissibility import (
     Reading,
@@ -25,7 +25,7 @@ from rcr_probes.evidence.admissibility import (
 from rcr_probes.evidence.controls import controls
 from rcr_probes.evidence.package import read_package
 from rcr_probes.model import Json
-from rcr_probes.report.explain import matching, printable
+from rcr_probes.report.explain import matching
 from rcr_probes.report.terminal import Drawn
 from rcr_probes.report.texts import text
 

@@ -32,7 +32,7 @@ def test_the_document_gives_the_limits_of_the_code() -> None:
         f"{names.MOST_READ >> 20} MiB where it is read as a whole",
         f"after {check.MOST:,} findings",
         f"{names.MOST_IN_ALL >> 20} MiB in all",
-        f"{check.LONGEST >> 20} MiB; nesting",
+        f"{form.LONGEST >> 20} MiB; nesting",
     ):
         assert limit in TEXT
 

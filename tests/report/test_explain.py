@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from rcr_probes import eligibility, judge, worker
-from rcr_probes.errors import RcrError, UnknownName
+from rcr_probes.errors import RcrError, UnknownName, printable
 from rcr_probes.evidence import derive, seal
 from rcr_probes.model import (
     EFFECT_FACTS,
@@ -25,7 +25,7 @@ from rcr_probes.model import (
     Measurement,
     Recorded,
 )
-from rcr_probes.report.explain import decided, explain, matching, printable
+from rcr_probes.report.explain import decided, explain, matching
 from rcr_probes.report.texts import LANGS, table, text
 from tests.measurements import events, measured
 

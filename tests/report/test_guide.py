@@ -16,11 +16,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rcr_probes.eligibility import decide, may_call
-from rcr_probes.errors import EvidenceError, NotEvidence
+from rcr_probes.errors import EvidenceError, NotEvidence, printable
 from rcr_probes.evidence.claims import FILE, PAGES
 from rcr_probes.evidence.store import CAPTURES
 from rcr_probes.model import EFFECT_FACTS, IDENTITIES, Facts
-from rcr_probes.report.explain import printable
 from rcr_probes.report.guide import material
 from rcr_probes.report.guide.build import build
 from rcr_probes.report.guide.chooser import DECLARED, Choice, choices

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from markupsafe import Markup
 
+from rcr_probes.errors import printable
 from rcr_probes.evidence import claims as claimed
 from rcr_probes.evidence.claimed import Claimed, Reference
 from rcr_probes.evidence.claims import written
@@ -13,7 +14,7 @@ from rcr_probes.evidence.store import CAPTURES
 from rcr_probes.model import Capture, Event, Observation
 from rcr_probes.report.claims import problem
 from rcr_probes.report.explain import course as course_of
-from rcr_probes.report.explain import derived, happened, printable, seen
+from rcr_probes.report.explain import derived, happened, seen
 from rcr_probes.report.guide.markup import (
     captured,
     code,

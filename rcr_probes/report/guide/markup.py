@@ -12,8 +12,7 @@ import mistune
 import pandas as pd
 from markupsafe import Markup
 
-from rcr_probes.errors import UnknownName
-from rcr_probes.report.explain import printable
+from rcr_probes.errors import UnknownName, printable
 from rcr_probes.report.panel import SMALL
 from rcr_probes.report.texts import template, text
 
