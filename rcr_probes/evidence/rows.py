@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from rcr_probes.errors import printable
 from rcr_probes.model import NONE, Capture, Cell, Observation
 
 Value = str | int | bool | None
@@ -48,6 +49,8 @@ COLUMNS = (
     "reasons",
 )
 _PHASES = ("fault", "recovery")
+# What makes a spreadsheet compute a cell; the quote before it is OWASP's advice on CSV injection.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # Columns that are no text: whole numbers, and yes or no.
 WHOLE = frozenset(
     ["recoverers", "seed", "repeat"]
@@ -119,15 +122,26 @@ def rows(captures: Iterable[Capture]) -> list[Row]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV: null is empty, and true and false are written as in JSON."""
+    """Rows as CSV: null is empty, and true and false are written as in JSON.
+
+    A text that a spreadsheet would compute, or a terminal obey, is spelled out: one of evidence
+    that is sound never is. JSON has it as it is.
+    """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
         values = (row.get(name) for name in columns)
-        writer.writerow(str(v).lower() if isinstance(v, bool) else v for v in values)
+        writer.writerow(str(v).lower() if isinstance(v, bool) else _inert(v) for v in values)
     return text.getvalue()
+
+
+def _inert(value: Value) -> Value:
+    """The value; a text as one that is no formula."""
+    if not isinstance(value, str):
+        return value
+    return printable(f"'{value}" if value.startswith(_FORMULA) else value)
 
 
 def _counts(observed: Observation | None, phase: str) -> Row:
