@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.frame import FOLDER
-from rcr_probes.evidence import seal, store
+from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.model import Capture, Circumstances, Plan
 
@@ -25,7 +25,7 @@ def sealed(place: Path, captures: int) -> Path:
     cells = list(store.read(LOCATIONS).captures())
     repeats = -(-captures // len(cells))
     plan = tuple(replace(c.cell, repeat=n) for c in cells for n in range(repeats))
-    with store.Writer(place, Plan("sweep", plan)) as writer:
+    with write.Writer(place, Plan("sweep", plan)) as writer:
         for one in cells:
             for capture in _repeated(one, repeats):
                 writer.append(capture)

@@ -12,7 +12,8 @@ from pathlib import Path
 from benchmarks._sealing import sweep
 from benchmarks.frame import Pair, Ratio, Taking, seconds
 from rcr_probes import pool
-from rcr_probes.evidence.store import CAPTURES, Writer
+from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.evidence.write import Writer
 from rcr_probes.model import Cell, Plan
 from rcr_probes.pool import Lane
 from rcr_probes.scratch import scratch

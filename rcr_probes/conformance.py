@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rcr_probes import folder, phase
-from rcr_probes.evidence import store
+from rcr_probes.evidence import write
 from rcr_probes.model import (
     AUDIT_FAULTS,
     FAULTS,
@@ -66,7 +66,7 @@ def conformance(
         into = place / "evidence"
         evidence = run(plan, into, keep=True, deadline=deadline, progress=progress)
         captures = list(evidence.captures())
-        kept = sorted(store.beside(into, ".cells").iterdir())
+        kept = sorted(write.beside(into, ".cells").iterdir())
         looked = {rule: look(runtime, captures) for rule, look in _RULES.items()}
         fresh = place / "fresh"
         folder.make(str(fresh), plan.cells[0])

@@ -13,7 +13,7 @@ from pathlib import Path
 from rcr_probes import cluster, linux, pool, room
 from rcr_probes import plan as plans
 from rcr_probes.errors import PlanError, UnknownName
-from rcr_probes.evidence import store
+from rcr_probes.evidence import store, write
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.folder import remove
 from rcr_probes.model import STARTS, Cell, Plan
@@ -85,7 +85,7 @@ def run(
             )
     folder = Path(into) if into is not None else Path("runs", checked.name)
     if again and folder.exists():
-        store.set_aside(folder)
+        write.set_aside(folder)
     if (folder / store.PLAN).exists() and store.read_plan(folder) != checked:
         raise PlanError(
             f"{folder} holds another plan.",
@@ -97,7 +97,7 @@ def run(
         linux.require()
     runtimes = tuple(dict.fromkeys(cell.runtime for cell in checked.cells))
     with (
-        store.Writer(folder, checked, versions(runtimes)) as writer,
+        write.Writer(folder, checked, versions(runtimes)) as writer,
         _place(folder, keep) as place,
         _lanes(writer, len(checked.cells) - writer.done, workers, on, runtimes) as lanes,
     ):
@@ -116,7 +116,7 @@ def run(
 
 
 def _lanes(
-    writer: store.Writer, cells: int, workers: int | None, on: str | None, runtimes: Sequence[str]
+    writer: write.Writer, cells: int, workers: int | None, on: str | None, runtimes: Sequence[str]
 ) -> AbstractContextManager[Sequence[Lane]]:
     """What runs the cells that are left: this machine, or a cluster."""
     if on is None:
@@ -132,7 +132,7 @@ def _place(folder: Path, keep: bool) -> Iterator[Path]:
         with scratch() as place:
             yield place
         return
-    kept = store.beside(folder, ".cells")
+    kept = write.beside(folder, ".cells")
     try:
         str(kept).encode()
     except UnicodeEncodeError as error:

@@ -30,8 +30,8 @@ def versions(runtimes: Iterable[str]) -> dict[str, str]:
 if __name__ == "__main__":
     import msgspec
 
-    from rcr_probes.evidence import store
+    from rcr_probes.evidence import write
 
     with contextlib.redirect_stdout(sys.stderr):
-        said = msgspec.json.encode(store.environment(versions(sys.argv[1:])))
+        said = msgspec.json.encode(write.environment(versions(sys.argv[1:])))
     os.write(1, said)

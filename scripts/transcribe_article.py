@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from rcr_probes.evidence import store
+from rcr_probes.evidence import write
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.evidence.transcribed import (
     FAULT_LOCATIONS,
@@ -82,7 +82,7 @@ def transcribe(into: Path) -> Evidence:
     if into.exists():
         shutil.rmtree(into)
     rows = tuple(captures())
-    with store.Writer(into, Plan(PLAN, tuple(row.cell for row in rows))) as writer:
+    with write.Writer(into, Plan(PLAN, tuple(row.cell for row in rows))) as writer:
         for row in rows:
             writer.append(row)
         return writer.seal()

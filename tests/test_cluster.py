@@ -23,7 +23,7 @@ from rcr_probes import cluster
 from rcr_probes import run as runs
 from rcr_probes.cli import main
 from rcr_probes.errors import PlanError, RcrError
-from rcr_probes.evidence import store
+from rcr_probes.evidence import store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.plan import product
@@ -319,7 +319,7 @@ def test_a_cell_that_takes_every_dask_worker_with_it_is_unknown(
         raise KilledWorker("the task", None, 3)
 
     monkeypatch.setattr(cluster._Remote, "_result", gives_up)
-    here, names = store.environment(), iter(["worker-1"])
+    here, names = write.environment(), iter(["worker-1"])
     with cluster.lanes(pair.address, 1, None, [CELLS[0].runtime], here, names) as lanes:
         lanes[0].send(Job(CELLS[0], "", "fork", 30.0))
         received = lanes[0].receive()
@@ -367,7 +367,7 @@ def test_nobody_there_is_said_with_what_to_type(
 def test_another_environment_is_refused(tmp_path: Path, pair: Cluster) -> None:
     """What the evidence says of its environment is true of every capture, wherever it was made."""
     names = iter(["worker-1"])
-    here = {**store.environment(), "python": "2.7.18"}
+    here = {**write.environment(), "python": "2.7.18"}
     runtime = CELLS[0].runtime
     with cluster.lanes(pair.address, 1, None, [runtime], here, names) as lanes:
         lanes[0].send(Job(CELLS[0], "", "fork", 30.0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence import store
+from rcr_probes.evidence import write
 from rcr_probes.evidence.package import REPORT, Count, Package, commit8, read_package, typed
 from rcr_probes.evidence.restarts import restarts
 from rcr_probes.evidence.store import Evidence
@@ -60,7 +60,7 @@ def import_package(folder: str | os.PathLike[str], into: str | os.PathLike[str])
     left_out: list[str] = []
     captures = [*_fault_locations(package, left_out), *restarts(package, left_out)]
     plan = Plan(PLAN, tuple(capture.cell for capture in captures))
-    with store.Writer(into, plan) as writer:
+    with write.Writer(into, plan) as writer:
         for capture in captures[writer.done :]:
             writer.append(capture)
         return Imported(package, writer.seal(), tuple(left_out))

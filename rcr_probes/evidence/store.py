@@ -1,32 +1,26 @@
-"""An evidence folder: write captures as they are sealed, close it with a manifest, read it back."""
+"""An evidence folder, read back: its plan, its captures, and the rows that they make."""
 
 from __future__ import annotations
 
-import fcntl
-import itertools
 import os
-import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from importlib.metadata import version
 from operator import attrgetter
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, UnknownName, naming
-from rcr_probes.evidence import alike, seal, whereabouts
+from rcr_probes.errors import EvidenceError, NotEvidence, UnknownName
+from rcr_probes.evidence import alike, seal
 from rcr_probes.evidence.form import CAPTURES as CAPTURES
 from rcr_probes.evidence.form import ENVIRONMENT as ENVIRONMENT
-from rcr_probes.evidence.form import LISTED, SCHEMA, regular, sha256
 from rcr_probes.evidence.form import MANIFEST as MANIFEST
 from rcr_probes.evidence.form import PLAN as PLAN
+from rcr_probes.evidence.form import SCHEMA, regular, sha256
 from rcr_probes.evidence.form import Manifest as Manifest
 from rcr_probes.evidence.promised import MOST_KNOWN, apart
 from rcr_probes.evidence.rows import Row, repeated, row
-from rcr_probes.evidence.whereabouts import Whereabouts
 from rcr_probes.model import Capture, Cell, Json, Plan
 
 
@@ -126,7 +120,7 @@ class Evidence:
             with open(_own(self.folder, CAPTURES), "rb") as file:
                 yield from file
         except OSError as error:
-            raise _unreadable(CAPTURES, error) from error
+            raise unreadable(CAPTURES, error) from error
 
     def _unpromised(self, found: str) -> EvidenceError:
         return EvidenceError(
@@ -178,7 +172,7 @@ def read(folder: str | os.PathLike[str]) -> Evidence:
             "is missing: the run did not come to its end.",
             "Run the plan again to resume.",
         )
-    manifest = _decoded(place, MANIFEST, Manifest)
+    manifest = decoded(place, MANIFEST, Manifest)
     if manifest.schema != SCHEMA:
         raise EvidenceError(
             MANIFEST,
@@ -190,7 +184,7 @@ def read(folder: str | os.PathLike[str]) -> Evidence:
         raise EvidenceError(
             PLAN, "holds a cell twice.", f"See what is wrong with: rcr check {place}"
         )
-    return Evidence(place, plan, manifest, _versions(place))
+    return Evidence(place, plan, manifest, versions(place))
 
 
 def read_plan(folder: Path) -> Plan:
@@ -199,205 +193,16 @@ def read_plan(folder: Path) -> Plan:
     Raises:
         EvidenceError: it cannot be read.
     """
-    return _decoded(folder, PLAN, Plan)
+    return decoded(folder, PLAN, Plan)
 
 
-def _versions(folder: Path) -> Mapping[str, str]:
+def versions(folder: Path) -> Mapping[str, str]:
+    """What the captures depend on, package or program → version; nothing where none can be read."""
     try:
-        packages = _decoded(folder, ENVIRONMENT, dict[str, Json]).get("packages")
+        packages = decoded(folder, ENVIRONMENT, dict[str, Json]).get("packages")
     except EvidenceError:
         return {}
     return packages if isinstance(packages, dict) else {}
-
-
-def environment(versions: Mapping[str, str] | None = None) -> dict[str, Json]:
-    """What the run depended on: versions and the class of platform; no user, host or path.
-
-    Args:
-        versions: of what the runtimes under probe depend on.
-    """
-    ours = {name: version(name) for name in ("msgspec", "rcr-probes", "rfc8785")}
-    return {
-        "schema": SCHEMA,
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "system": platform.system(),
-        "machine": platform.machine(),
-        "packages": {**ours, **(versions or {})},
-    }
-
-
-_NOTED = 500  # captures after which it is noted where they were measured
-
-
-class Writer:
-    """Writes one evidence folder, one capture after another in the order of the plan.
-
-    It holds a kernel lock on the captures for as long as it is open. An unsealed folder is resumed:
-    the captures that it already holds stay, and a half-written last line is kept aside.
-    """
-
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        plan: Plan,
-        versions: Mapping[str, str] | None = None,
-    ) -> None:
-        """Open the folder, and hold it.
-
-        Args:
-            folder: made where there is none.
-            plan: what it will hold.
-            versions: of what the plan's runtimes depend on.
-
-        Raises:
-            PlanError: the folder holds another plan, is sealed already, is being written, or was
-                begun under other versions than these.
-            OSError: it cannot be written.
-        """
-        self._folder = Path(folder)
-        self._plan = plan
-        self.environment = environment(versions)
-        self.where, self.done, self._noted = Whereabouts(), 0, 0
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._refuse_sealed()
-        if (self._folder / PLAN).exists():
-            if read_plan(self._folder) != plan:
-                raise PlanError(f"{folder} holds another plan.", "Name another folder with --into.")
-        elif not self._just_begun():
-            raise PlanError(
-                f"{folder} is not empty and holds no plan.", "Name another folder with --into."
-            )
-        self._file = open(self._folder / CAPTURES, "ab")  # noqa: SIM115 (closed by __exit__)
-        try:
-            _hold(self._file, self._folder)
-            self._refuse_sealed()  # it may have been sealed while we waited for the lock
-            if not (self._folder / PLAN).exists():
-                put(self._folder / PLAN, written(plan))
-            self._keep_environment()
-            self.done = self._resume()
-            self.where.forget(self.done)
-        except BaseException:
-            self._file.close()
-            raise
-
-    def _refuse_sealed(self) -> None:
-        if (self._folder / MANIFEST).exists():
-            raise PlanError(
-                f"{self._folder} holds sealed evidence already.",
-                "Name another folder with --into, or move this one away.",
-            )
-
-    def _keep_environment(self) -> None:
-        """What the run depends on is written when it begins, and holds for every capture."""
-        path, now = self._folder / ENVIRONMENT, self.environment
-        if path.exists():
-            begun = _decoded(self._folder, ENVIRONMENT, dict[str, Json])
-            self._remember(begun.pop(whereabouts.KEY, {}))
-            if begun != now:
-                raise PlanError(
-                    f"{self._folder} was begun under other versions than are installed now.",
-                    "Run anew with --again; what it holds is kept aside.",
-                )
-            return
-        self._write_environment()
-
-    def _remember(self, said: Json) -> None:
-        """Where the captures that are there already were measured."""
-        try:
-            self.where = Whereabouts.parsed(said if isinstance(said, dict) else {"": said})
-        except ValueError as error:
-            raise _unreadable(ENVIRONMENT, error) from error
-
-    def _write_environment(self) -> None:
-        where = {whereabouts.KEY: self.where.said()} if self.where.ranges else {}
-        _write_json(self._folder / ENVIRONMENT, {**self.environment, **where})
-        self._noted = self.done
-
-    def _just_begun(self) -> bool:
-        """Whether it holds no more than a run leaves that was killed at its very start."""
-        sizes = {path.name: path.stat().st_size for path in self._folder.iterdir()}
-        return sizes.pop(CAPTURES, 0) == 0 and sizes.keys() <= {_temporary(PLAN)}
-
-    def _resume(self) -> int:
-        """How many captures are there; a torn last line goes to a file beside the folder."""
-        cells, done, whole = iter(self._plan.cells), 0, 0
-        with open(self._folder / CAPTURES, "rb") as file:
-            for line in file:
-                if not line.endswith(b"\n"):
-                    put(_free(beside(self._folder, ".torn")), [line])
-                    self._file.truncate(whole)
-                    break
-                place, cell = f"{CAPTURES}:{done + 1}", next(cells, None)
-                found = seal.decode(line, place).cell
-                if found != cell:
-                    planned = cell.id if cell else "no cell"
-                    raise EvidenceError(
-                        place,
-                        f"holds {found.id}, but the plan has {planned} there.",
-                        "Move the folder away and run again.",
-                    )
-                done, whole = done + 1, whole + len(line)
-        return done
-
-    def append(self, capture: Capture, worker: str | None = None) -> None:
-        """Append the next capture.
-
-        Args:
-            capture: of the next cell.
-            worker: the name that we gave the worker of a cluster; None is this machine.
-        """
-        with naming(self._folder):
-            self._file.write(seal.encode(capture))
-            self._file.flush()
-        if worker is not None:
-            self.where.note(self.done, worker)
-        self.done += 1
-        if self.where.ranges and self.done - self._noted >= _NOTED:
-            self._write_environment()
-
-    def seal(self) -> Evidence:
-        """Close the folder with its manifest. Nothing can be appended after.
-
-        Raises:
-            EvidenceError: the plan promises captures that are not there.
-        """
-        if self.done != len(self._plan.cells):
-            raise EvidenceError(
-                CAPTURES,
-                f"has {self.done} of {len(self._plan.cells)} captures.",
-                "Run the plan again to resume.",
-            )
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        if not self._is_ours():
-            raise EvidenceError(
-                CAPTURES,
-                "is not the file that this run wrote: the folder was moved or replaced.",
-                "What was measured went with it; move it back, and run the plan again to resume.",
-            )
-        self._write_environment()
-        manifest = write_manifest(self._folder, self._plan)
-        return Evidence(self._folder, self._plan, manifest, _versions(self._folder))
-
-    def _is_ours(self) -> bool:
-        """Whether the folder still holds the file that we write."""
-        there = self._folder / CAPTURES
-        ours = os.fstat(self._file.fileno())
-        return there.exists() and os.path.samestat(ours, there.stat())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.where.ranges and self._noted != self.done and self._is_ours():
-            self._write_environment()
-        self._file.close()
 
 
 def read_whole(folder: str | os.PathLike[str]) -> Evidence:
@@ -416,100 +221,6 @@ def read_whole(folder: str | os.PathLike[str]) -> Evidence:
     return evidence
 
 
-def set_aside(folder: Path) -> None:
-    """Move a folder of a run to ``.previous`` beside it, or ``.previous-2`` where that is taken.
-
-    An empty folder holds nothing that could be lost, and stays.
-
-    Raises:
-        PlanError: it is no folder of a run, or a run is writing to it.
-        OSError: it cannot be moved.
-    """
-    if not any(folder.iterdir()):
-        return
-    if not (folder / PLAN).exists():
-        raise PlanError(
-            f"{folder} is not empty and holds no plan.", "Name another folder with --into."
-        )
-    with open(folder / CAPTURES, "ab") as captures:
-        _hold(captures, folder)
-        os.rename(os.path.abspath(folder), _free(beside(folder, ".previous")))
-
-
-def beside(folder: Path, suffix: str) -> Path:
-    """The path beside a folder that has its name and this suffix."""
-    whole = Path(os.path.abspath(folder))
-    return whole.with_name(whole.name + suffix)
-
-
-def _free(path: Path) -> Path:
-    """This path, or the first of its name with a number that is not taken: nothing is lost."""
-    others = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
-    return next(p for p in itertools.chain([path], others) if not p.exists())
-
-
-def _hold(captures: IO[bytes], folder: Path) -> None:
-    """Lock the captures against every other run.
-
-    Raises:
-        PlanError: another run holds them.
-    """
-    try:
-        fcntl.flock(captures, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise PlanError(
-            f"Another run is writing to {folder}.", "Wait for its end, or use another --into."
-        ) from error
-
-
-def write_manifest(folder: Path, plan: Plan) -> Manifest:
-    """Seal the folder: the manifest is written last, and appears whole or not at all."""
-    files = {name: sha256(folder / name) for name in LISTED}
-    manifest = Manifest(SCHEMA, plan.name, len(plan.cells), files)
-    _write_json(folder / MANIFEST, manifest)
-    return manifest
-
-
-def written(plan: Plan) -> Iterator[bytes]:
-    """The bytes of plan.json, a cell at a time: what ``encoded`` gives of a plan of few cells."""
-    head, _, tail = encoded({"name": plan.name, "cells": [0]}).rpartition(b"0")
-    yield head
-    for number, cell in enumerate(plan.cells):
-        yield (b",\n    " if number else b"") + encoded(cell).rstrip().replace(b"\n", b"\n    ")
-    yield tail
-
-
-def encoded(value: Json) -> bytes:
-    """The one byte form of the folder's small JSON files, indented for a reader."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-
-
-def _write_json(path: Path, value: Json) -> None:
-    put(path, [encoded(value)])
-
-
-def put(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file that appears whole, in place of what stood there, or not at all.
-
-    Raises:
-        OSError: it cannot be written; what stood there stands.
-    """
-    temporary = path.with_name(_temporary(path.name))
-    try:
-        with naming(path), open(temporary, "wb") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _temporary(name: str) -> str:
-    return f"{name}.new"
-
-
 def _own(folder: Path, name: str) -> Path:
     """The path of a file that may be opened: a pipe would keep its reader waiting.
 
@@ -526,7 +237,7 @@ def _own(folder: Path, name: str) -> Path:
     return path
 
 
-def _unreadable(name: str, error: Exception) -> EvidenceError:
+def unreadable(name: str, error: Exception) -> EvidenceError:
     return EvidenceError(
         name, f"cannot be read ({error}).", "Restore the file, or run the plan again."
     )
@@ -535,8 +246,13 @@ def _unreadable(name: str, error: Exception) -> EvidenceError:
 T = TypeVar("T")
 
 
-def _decoded(folder: Path, name: str, kind: type[T]) -> T:
+def decoded(folder: Path, name: str, kind: type[T]) -> T:
+    """A small JSON file of the folder.
+
+    Raises:
+        EvidenceError: it cannot be read.
+    """
     try:
         return msgspec.json.decode(_own(folder, name).read_bytes(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
-        raise _unreadable(name, error) from error
+        raise unreadable(name, error) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rcr_probes import linux
 from rcr_probes.errors import PlanError, RcrError, naming
-from rcr_probes.evidence import seal, store
+from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell, Plan
@@ -231,9 +231,9 @@ def _check_second(first: Course, second: Course) -> None:
 def _sealed(courses: list[Course], into: Path) -> Evidence:
     told = _told(courses)
     if into.exists():
-        store.set_aside(into)
+        write.set_aside(into)
     plan = Plan(_PLAN, tuple(course.cell for course in courses))
-    with store.Writer(into, plan) as writer:
+    with write.Writer(into, plan) as writer:
         for course in courses:
             measured = measurement(course, told)
             judged = derive(measured)

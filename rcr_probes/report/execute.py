@@ -9,7 +9,7 @@ from typing import Any
 
 import rcr_probes
 from rcr_probes.errors import NotEvidence, PlanError, RcrError, UnknownName
-from rcr_probes.evidence import store
+from rcr_probes.evidence import write
 from rcr_probes.report.parameters import PATHS, Value, checked, defaults
 
 NOTEBOOKS = Path(rcr_probes.__file__).parents[1] / "notebooks"
@@ -159,7 +159,7 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, Value]) -> Pat
 
     made = _executed(source, parameters)
     written: str = nbformat.writes(made)  # type: ignore[no-untyped-call]
-    store.put(target, [(written.rstrip("\n") + "\n").encode()])
+    write.put(target, [(written.rstrip("\n") + "\n").encode()])
     return target
 
 

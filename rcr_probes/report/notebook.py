@@ -18,7 +18,7 @@ from IPython.display import publish_display_data
 import rcr_probes
 from rcr_probes import plan as plans
 from rcr_probes.errors import EvidenceError, PlanError
-from rcr_probes.evidence import store
+from rcr_probes.evidence import store, write
 from rcr_probes.evidence.compare import compare
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import NONE, VERDICTS, Plan
@@ -176,7 +176,7 @@ def facts(evidence: Evidence, lang: str = "en") -> dict[str, object]:
     }
     found: dict[str, object] = {name: int(which.sum()) for name, which in counted.items()}
     found["start"] = ", ".join(frame["start"].dropna().unique())
-    ours = store.environment()["packages"]
+    ours = write.environment()["packages"]
     theirs = {name: given for name, given in evidence.versions.items() if name not in ours}
     found["versions"] = ", ".join(f"{name} {given}" for name, given in theirs.items())
     found["runtimes"] = frame["runtime"].nunique()

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from rcr_probes.evidence import seal, store
+from rcr_probes.evidence import write as writing
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.model import (
@@ -121,7 +122,7 @@ def _effects(count: int) -> tuple[Effect, ...]:
 def write(folder: Path, captures: Iterable[Capture], name: str = "small") -> Evidence:
     """Seal captures in a new folder, under a plan that promises exactly them."""
     given = tuple(captures)
-    with store.Writer(folder, Plan(name, tuple(c.cell for c in given))) as writer:
+    with writing.Writer(folder, Plan(name, tuple(c.cell for c in given))) as writer:
         for one in given:
             writer.append(one)
         return writer.seal()
@@ -141,7 +142,7 @@ def reseal(folder: Path, changed: Iterable[bytes] | None = None) -> None:
     """Write the captures, and then a manifest that fits whatever the folder holds now."""
     if changed is not None:
         (folder / CAPTURES).write_bytes(b"".join(changed))
-    store.write_manifest(folder, store.read_plan(folder))
+    writing.write_manifest(folder, store.read_plan(folder))
 
 
 def edit(folder: Path, number: int, change: Callable[[Any], object]) -> list[bytes]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence import consistency, promised, seal, store
+from rcr_probes.evidence import consistency, promised, seal, store, write
 from rcr_probes.evidence.alike import Examined
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.derive import derive
@@ -199,7 +199,7 @@ def test_rows_that_the_plan_does_not_promise_are_refused(
 
 def planned(folder: Path, *cells: Cell) -> Path:
     folder.mkdir()
-    (folder / PLAN).write_bytes(store.encoded(Plan("plan", cells)))
+    (folder / PLAN).write_bytes(write.encoded(Plan("plan", cells)))
     return folder / PLAN
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rcr_probes import worker
 from rcr_probes.errors import NotEvidence
-from rcr_probes.evidence import consistency, seal, store
+from rcr_probes.evidence import consistency, seal, write
 from rcr_probes.evidence.check import check, check_all
 from rcr_probes.evidence.form import FILES
 from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, MANIFEST, PLAN
@@ -34,7 +34,7 @@ def rewrite(name: str, change: Callable[[Any], object]) -> Tamper:
     def tamper(folder: Path) -> None:
         data = json.loads((folder / name).read_bytes())
         change(data)
-        (folder / name).write_bytes(store.encoded(data))
+        (folder / name).write_bytes(write.encoded(data))
 
     return tamper
 
@@ -624,7 +624,7 @@ def test_an_unsealed_folder_is_not_sound(folder: Path, tmp_path: Path) -> None:
     """A run that was interrupted left no manifest, and promises more than it holds."""
     shutil.rmtree(folder)
     cells = (made.CONTROL, made.P3)
-    with store.Writer(folder, Plan("small", cells)) as writer:
+    with write.Writer(folder, Plan("small", cells)) as writer:
         writer.append(made.capture(made.CONTROL))
     findings = [str(f) for f in check(folder).findings]
     assert f"{MANIFEST}: is missing." in findings

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, UnknownName
-from rcr_probes.evidence import seal, store
+from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.check import check
-from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, MANIFEST, PLAN, Writer
+from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, MANIFEST, PLAN
+from rcr_probes.evidence.write import Writer
 from rcr_probes.model import Plan
 from rcr_probes.product import product
 from tests.evidence import made
@@ -40,8 +41,8 @@ def test_a_plan_is_written_a_cell_at_a_time_as_it_would_be_whole() -> None:
     """A table's cells are made while they are written; readers expect the bytes of a tuple."""
     cells = product(point="none", fault="none", policy=["again", "never"], seed=range(3))
     name = 'quoted "0" and\nbroken'
-    whole = store.encoded(Plan(name, tuple(cells)))
-    assert b"".join(store.written(Plan(name, cells))) == whole
+    whole = write.encoded(Plan(name, tuple(cells)))
+    assert b"".join(write.written(Plan(name, cells))) == whole
 
 
 def test_one_capture_is_found_by_its_cell(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rcr_probes.evidence import form, seal, store, strict
+from rcr_probes.evidence import form, seal, strict, write
 from rcr_probes.model import Capture, Plan
 from tests.evidence import made
 
@@ -88,7 +88,7 @@ def test_a_number_is_written_as_the_writer_writes_it(value: float) -> None:
 @given(st.dictionaries(st.text(max_size=9), ODD, max_size=4))
 def test_a_small_file_is_written_as_the_writer_writes_it(value: dict[str, Any]) -> None:
     """Indentation, escapes and letters of every script."""
-    assert strict.encoded(value, indented=True) == store.encoded(value)
+    assert strict.encoded(value, indented=True) == write.encoded(value)
 
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.parent.name)

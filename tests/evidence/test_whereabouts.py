@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence import store
+from rcr_probes.evidence import store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.whereabouts import Whereabouts, problem
 
@@ -23,8 +23,8 @@ def saying(tmp_path: Path, workers: Any) -> Path:
     """Evidence of six captures whose environment says this of its workers."""
     folder = Path(shutil.copytree(COMMITTED / "article", tmp_path / "article"))
     said = msgspec.json.decode((folder / store.ENVIRONMENT).read_bytes())
-    (folder / store.ENVIRONMENT).write_bytes(store.encoded({**said, "workers": workers}))
-    store.write_manifest(folder, store.read_plan(folder))
+    (folder / store.ENVIRONMENT).write_bytes(write.encoded({**said, "workers": workers}))
+    write.write_manifest(folder, store.read_plan(folder))
     return folder
 
 
@@ -81,4 +81,4 @@ def test_a_run_is_not_resumed_over_whereabouts_that_nobody_can_read(tmp_path: Pa
     folder = saying(tmp_path, {"worker-1": "node7"})
     (folder / store.MANIFEST).unlink()
     with pytest.raises(EvidenceError, match="environment"):
-        store.Writer(folder, store.read_plan(folder))
+        write.Writer(folder, store.read_plan(folder))

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from rcr_probes.cli import main
-from rcr_probes.evidence import seal, store
+from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.exported import opened
 from rcr_probes.evidence.rows import as_csv
 from rcr_probes.model import Capture, Plan
@@ -70,10 +70,10 @@ def forged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     assert captures[0].measurement.observations[0].recorded.status == HOSTILE
     (folder / store.CAPTURES).write_bytes(b"".join(map(seal.encode, captures)))
     plan = Plan(HOSTILE, tuple(c.cell for c in captures))
-    (folder / store.PLAN).write_bytes(store.encoded(plan))
+    (folder / store.PLAN).write_bytes(write.encoded(plan))
     environment = {"schema": 1, "python": HOSTILE, "packages": {HOSTILE: HOSTILE}}
-    (folder / store.ENVIRONMENT).write_bytes(store.encoded(environment))
-    store.write_manifest(folder, plan)
+    (folder / store.ENVIRONMENT).write_bytes(write.encoded(environment))
+    write.write_manifest(folder, plan)
     return folder
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rcr_probes.errors import RcrError
-from rcr_probes.evidence import store
+from rcr_probes.evidence import write
 from rcr_probes.evidence.claims import PAGES
 from rcr_probes.report.execute import executed
 from rcr_probes.report.guide.material import read
@@ -52,7 +52,7 @@ def build(
     folder = Path(into)
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in made.items():
-        store.put(folder / name, [data])
+        write.put(folder / name, [data])
     return [folder / name for name in made]
 
 
