@@ -27,7 +27,7 @@ def taken(name: str) -> dict[str, Any]:
 def line(name: str, ratio: Ratio, found: Figure) -> str:
     """One ratio, its spread, its bound, and whether it keeps it."""
     spread = f"{found.ratio:6.2f}  [{found.lower:.2f}, {found.upper:.2f}]"
-    return f"{name + '.' + ratio.name:28} {spread:24} {page.bound(ratio):16} {word(ratio, found)}"
+    return f"{name + '.' + ratio.name:28} {spread:24} {page.bound(ratio):28} {word(ratio, found)}"
 
 
 def main() -> int:

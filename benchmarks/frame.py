@@ -38,6 +38,8 @@ class Ratio:
         says: what is measured, in a few words.
         floor: what it is divided by, in a few words.
         bound: where the ratio should lie, or None where none was promised.
+        limit: the true limit, where the bound cannot be reached and ``PAGE`` says why: what fails
+            is to go beyond this one.
         least: whether the bound is the least that it should be, and not the most.
         unit: of both sides.
     """
@@ -47,6 +49,7 @@ class Ratio:
     floor: str
     bound: float | None
     least: bool = False
+    limit: float | None = None
     unit: str = "s"
 
 
@@ -120,24 +123,29 @@ def figure(pairs: Sequence[Pair]) -> Figure:
 
 
 def misses(ratio: Ratio, found: Figure) -> bool:
-    """Whether a bound is missed by more than noise allows.
+    """Whether a bound, or the true limit in its place, is missed by more than noise allows.
 
     Noise allows that a quarter of the pairs keep the bound: it is missed where even the quartile
     that is nearer to it lies beyond.
     """
-    if ratio.bound is None:
-        return False
-    return found.upper < ratio.bound if ratio.least else found.lower > ratio.bound
+    return _beyond(ratio, found, ratio.bound if ratio.limit is None else ratio.limit)
 
 
 def word(ratio: Ratio, found: Figure) -> str:
     """How the ratio stands to its bound: ``kept``, ``missed``, or ``within noise`` of it."""
     if ratio.bound is None:
         return ""
-    if misses(ratio, found):
-        return "missed"
+    if _beyond(ratio, found, ratio.bound):
+        limited = ratio.limit is not None and not misses(ratio, found)
+        return "missed, limit kept" if limited else "missed"
     keeps = found.ratio >= ratio.bound if ratio.least else found.ratio <= ratio.bound
     return "kept" if keeps else "within noise"
+
+
+def _beyond(ratio: Ratio, found: Figure, bound: float | None) -> bool:
+    if bound is None:
+        return False
+    return found.upper < bound if ratio.least else found.lower > bound
 
 
 def names() -> list[str]:

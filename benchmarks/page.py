@@ -16,11 +16,12 @@ _HEAD = """\
 What things cost, each as a ratio to a floor: the least that anybody would pay for the same. Both \
 are measured one right after the other, in pairs, and a ratio is the median of its pairs, with \
 their quartiles in brackets. A bound is missed where even the quartile nearer to it lies beyond: \
-then three quarters of the pairs miss it; where the median alone does, it is within noise. Seconds \
-are those of the machine as it was, with its load beside it: the ratios are what compares. \
-`make bench` takes all of them and fails where one is \
-missed; `make bench ONLY=NAME` takes one; with `KEEP=1` what was taken goes into \
-benchmarks/results.json, from which this page is made. Nothing in it is written by hand.
+then three quarters of the pairs miss it; where the median alone does, it is within noise. Where \
+a bound cannot be reached, the true limit stands beside it, and the text says why. Seconds are \
+those of the machine as it was, with its load beside it: the ratios are what compares. `make \
+bench` takes all of them and fails where one misses its bound, or its true limit; `make bench \
+ONLY=NAME` takes one; with `KEEP=1` what was taken goes into benchmarks/results.json, from which \
+this page is made. Nothing in it is written by hand.
 """
 _UNITS: Mapping[str, tuple[tuple[float, str], ...]] = {
     "s": ((1, "s"), (1e-3, "ms"), (1e-6, "µs")),
@@ -32,7 +33,8 @@ def bound(ratio: Ratio) -> str:
     """The bound in words."""
     if ratio.bound is None:
         return "no bound"
-    return f"at {'least' if ratio.least else 'most'} {ratio.bound:g}"
+    limit = "" if ratio.limit is None else f", true limit {ratio.limit:g}"
+    return f"at {'least' if ratio.least else 'most'} {ratio.bound:g}{limit}"
 
 
 def text() -> str:

@@ -69,8 +69,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         RcrError: it is no command.
     """
-    typed = [word for word in argv if not word.startswith("-")][:1]
-    parser = reader(*(name for name in typed if name in COMMANDS))
+    parser = reader(*(name for name in argv[:1] if name in COMMANDS))
     ours, worker = list(argv), None
     if ours[:1] == ["probe"] and "--" in ours:  # what comes after it is somebody's, dashes and all
         place = ours.index("--")

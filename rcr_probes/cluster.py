@@ -28,7 +28,7 @@ from rcr_probes.evidence import seal
 from rcr_probes.model import Json
 from rcr_probes.pool import Lane, LeanWorker, Received
 from rcr_probes.scratch import scratch
-from rcr_probes.worker import Job
+from rcr_probes.worker import Job, lacked_room
 
 SCHEME = "tcp://"
 _CONNECT = 30.0  # seconds for the scheduler to answer, and for a first worker to be there
@@ -249,9 +249,11 @@ def run_there(job: Job, run: str, runtimes: tuple[str, ...]) -> tuple[bytes, str
     environment = environment_there(run, runtimes)
     with scratch() as place, _of_this_thread(run) as lean:
         lean.send(replace(job, folder=str(place / "cell")))
-        line = seal.encode(lean.receive().capture)
+        capture = lean.receive().capture
+        if lacked_room(capture):
+            raise room.lacking(place.parent)
         room.require(place.parent)
-    return line, str(get_worker().id), environment
+    return seal.encode(capture), str(get_worker().id), environment
 
 
 def end_there(run: str) -> None:

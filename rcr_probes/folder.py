@@ -105,6 +105,7 @@ def remove(folder: str) -> None:
                 up = entry.path
                 if place != folder:
                     up = os.path.join(folder, f".moved-{next(moved)}")
+                    os.chmod(entry.path, 0o700)  # a folder that moves is written to: its ".."
                     os.rename(entry.path, up)
                 waiting.append(up)
         if place != folder:

@@ -46,13 +46,15 @@ def adopt_descendants() -> None:
 def children(pid: int) -> list[int]:
     """The processes that this one has started or adopted, and not waited for; none of who is gone.
 
-    Only of a process without threads are they all.
+    Raises:
+        OSError: the kernel does not tell.
     """
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(one) for one in file.read().split()]
-    except OSError:
-        return []
+    found: list[int] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def kill_with_all_below(pid: int) -> None:

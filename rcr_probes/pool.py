@@ -110,8 +110,9 @@ class LeanWorker:
 
     def interrupt(self) -> None:
         """End the process; whoever waits for a capture of it is told so, and end() is theirs."""
-        self._process.terminate()
-        self._over = min(self._over, time.monotonic() + _ENDING)
+        if self._over == math.inf:  # told once: a second signal would break off its cleaning up
+            self._process.terminate()
+            self._over = time.monotonic() + _ENDING
 
     def _start(self) -> None:
         """Start the process; once more where somebody kills it as it starts, as for its memory.

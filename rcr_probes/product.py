@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from operator import attrgetter
+from operator import attrgetter, eq
 from typing import Any, TypeAlias, overload
 
 from rcr_probes.errors import PlanError, UnknownName
@@ -138,7 +138,7 @@ class Cells(Sequence[Cell]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
             return NotImplemented
-        return len(self) == len(other) and all(map(Cell.__eq__, self, other))
+        return len(self) == len(other) and all(map(eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -60,13 +60,14 @@ def require_bounded(folder: str) -> None:
     held, found, waiting = 0, 0, [folder]
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:  # any of them may go while we look
+            for entry in entries:
                 found += 1
-                held += entry.stat(follow_symlinks=False).st_blocks * 512
+                with contextlib.suppress(OSError):  # any of them may go while we look
+                    held += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
                 if held > LARGEST or found > MOST:
                     raise FolderTooLarge
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
 
 
 def require(place: str | os.PathLike[str]) -> None:
@@ -75,13 +76,17 @@ def require(place: str | os.PathLike[str]) -> None:
     Raises:
         NoRoom: too little is left.
     """
-    left = free(place)
-    if left < LEFT:
-        raise NoRoom(
-            f"{place}: {left >> 20} MiB are left, too little to measure cells in.",
-            f"Leave {LEFT >> 20} MiB free there, then type the same command again: what is "
-            "measured is kept.",
-        )
+    if free(place) < LEFT:
+        raise lacking(place)
+
+
+def lacking(place: str | os.PathLike[str]) -> NoRoom:
+    """What to say where the disk is full, or was."""
+    return NoRoom(
+        f"{place}: {free(place) >> 20} MiB are left, too little to measure cells in.",
+        f"Leave {LEFT >> 20} MiB free there for each cell, and {LARGEST >> 20} MiB where a cell "
+        "writes as much as it may; then type the same command again: what is measured is kept.",
+    )
 
 
 def free(place: str | os.PathLike[str]) -> int:

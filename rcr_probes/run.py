@@ -20,7 +20,7 @@ from rcr_probes.model import STARTS, Cell, Plan
 from rcr_probes.pool import Lane
 from rcr_probes.scratch import scratch
 from rcr_probes.versions import versions
-from rcr_probes.worker import Job
+from rcr_probes.worker import Job, lacked_room
 
 DEADLINE = 30.0
 _NO_NAME = re.compile(r"[^A-Za-z0-9._-]")
@@ -108,6 +108,8 @@ def run(
             )
         )
         for capture, worker in pool.captures(jobs, lanes):
+            if lacked_room(capture):
+                raise room.lacking(place.parent)
             room.require(place.parent)  # else what was measured is perhaps how a full disk fails
             writer.append(capture, worker)
             if progress:

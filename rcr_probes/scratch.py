@@ -39,7 +39,7 @@ def scratch() -> Iterator[Path]:
             os.rename(held.name, Path(made, _HELD))
             yield Path(made)
     finally:
-        folder.remove(made)
+        _remove(Path(made))
 
 
 def clear(place: Path) -> None:
@@ -55,4 +55,13 @@ def clear(place: Path) -> None:
                 continue
             with open(left / _HELD, "rb") as held:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                folder.remove(str(left))
+                _remove(left)
+
+
+def _remove(place: Path) -> None:
+    """Remove it, and its lock last: what could not be removed can be cleared by a later run."""
+    for cell in place.iterdir():
+        if cell.is_dir():
+            folder.remove(str(cell))
+    if not any(left.is_dir() for left in place.iterdir()):
+        folder.remove(str(place))

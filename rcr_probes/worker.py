@@ -57,7 +57,7 @@ from rcr_probes.model import (
 from rcr_probes.process import Ended
 from rcr_probes.receiving import Served
 from rcr_probes.recovery import Original, Site
-from rcr_probes.room import FolderTooLarge
+from rcr_probes.room import FolderTooLarge, NoRoom
 from rcr_probes.runtime import load, offered
 
 READY = b"ready\n"  # what a worker says first; one that does not could not even start
@@ -95,10 +95,9 @@ def run_cell(job: Job) -> Capture:
     ended: dict[str, Ended] = {}
     try:
         measurement = _measure(job, ended)
-    except FolderTooLarge as error:
-        return broken(job, str(error))
     except Exception as error:
-        return broken(job, code_of(error))
+        process.end_orphans(0.0)  # of a phase that was broken off
+        return broken(job, str(error) if isinstance(error, FolderTooLarge) else code_of(error))
     circumstances = Circumstances(
         start=_start_of_fault(job),
         parent=os.getpid(),
@@ -116,10 +115,17 @@ def recovered(job: Job) -> Capture:
     """The capture of a cell whose worker died over it: of what it had measured, if it had."""
     try:
         with open(os.path.join(job.folder, folder.MEASURED), "rb") as file:
-            data = file.read(LONGEST // 2)  # of a longer one no capture could be made
-        return _sealed(msgspec.json.decode(data, type=Measured))
+            data = file.read(LONGEST)  # of a longer one no capture could be made
+        capture = _sealed(msgspec.json.decode(data, type=Measured))
     except (OSError, msgspec.DecodeError):
         return broken(job, "the worker process died")
+    return capture if len(seal.encode(capture)) <= LONGEST else _too_long(job)
+
+
+def lacked_room(capture: Capture) -> bool:
+    """Whether a cell was broken off because the disk was full: that says nothing of the cell."""
+    said = {f"harness: {code}" for code in (NoRoom.code, "ENOSPC", "EDQUOT")}
+    return any(said.intersection(seen.damage) for seen in capture.measurement.observations)
 
 
 def broken(job: Job, why: str) -> Capture:
@@ -270,7 +276,7 @@ def serve(jobs: BinaryIO, captures: BinaryIO, idle: int = 0) -> None:
     captures.write(READY)
     captures.flush()
     linux.adopt_descendants()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the phase in hand on its way out
+    signal.signal(signal.SIGTERM, _end)
     gc.collect()
     gc.freeze()  # a forked phase then touches, and copies, fewer pages
     for line in _awaited(jobs, idle):
@@ -281,12 +287,22 @@ def serve(jobs: BinaryIO, captures: BinaryIO, idle: int = 0) -> None:
             folder.remove(job.folder)
 
 
+def _end(*_: object) -> None:
+    """End the phase in hand on the way out, which no second signal is to break off."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
+
+
 def _line(job: Job) -> bytes:
     """The capture of a cell as a line that a reader takes."""
     line = seal.encode(run_cell(job))
     if len(line) <= LONGEST:
         return line
-    return seal.encode(broken(job, f"what was measured takes more than {LONGEST} bytes"))
+    return seal.encode(_too_long(job))
+
+
+def _too_long(job: Job) -> Capture:
+    return broken(job, f"what was measured takes more than {LONGEST} bytes")
 
 
 def _awaited(jobs: BinaryIO, idle: int) -> Iterator[bytes]:

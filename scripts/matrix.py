@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -57,25 +58,18 @@ def tried(uv: str, python: Python, which: str, part: Sequence[str]) -> tuple[boo
     """Install one set under one Python and run the tests: whether they pass, and what is said."""
     place = str(PLACE / f"{python.version}-{which}")
     inside, pins, log = f"{place}/bin/python", f"{place}.txt", Path(f"{place}.log")
-    compiled = [uv, "pip", "compile", "--quiet", "--extra", "dev", "--output-file", pins]
-    compiled += [
-        "--upgrade",
-        "--only-binary=:all:",
-        "--resolution",
-        SETS[which],
-        "--python",
-        inside,
-        "pyproject.toml",
-    ]
+    # Wheels alone: what is built from source is another matter than what is declared.
+    compiled = [uv, "pip", "compile", "--quiet", "--upgrade", "--only-binary=:all:"]
+    compiled += ["--extra", "dev", "--resolution", SETS[which], "--python", inside]
+    made = [uv, "venv", "--quiet", "--allow-existing", "--python", python.program, place]
+    tests = [inside, "-m", "pytest", "-p", "no:cacheprovider", "--numprocesses", "auto"]
     steps = {
-        "no environment": [uv, "venv", "--quiet", "--allow-existing", "--python", python.program],
-        "not resolved": compiled,
+        "no environment": made,
+        "not resolved": [*compiled, "--output-file", pins, "pyproject.toml"],
         "not installed": [uv, "pip", "sync", "--quiet", "--python", inside, pins],
         "not built": [uv, "pip", "install", "--quiet", "--no-deps", "--python", inside, "-e", "."],
-        "tests": [inside, "-m", "pytest", "-p", "no:cacheprovider", "--numprocesses", "auto"],
+        "tests": [*tests, "--dist", "loadfile", "--no-loadscope-reorder", *part],
     }
-    steps["no environment"] += [place]
-    steps["tests"] += ["--dist", "loadfile", "--no-loadscope-reorder", *part]
     with open(log, "w", encoding="utf-8") as output:
         for name, step in steps.items():
             said = name
@@ -110,7 +104,8 @@ def main(pythons: Iterable[str], sets: Sequence[str], part: Sequence[str]) -> in
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pythons", default="", help="on PATH or paths, separated by blanks")
-    parser.add_argument("--sets", default=" ".join(SETS), help="separated by blanks")
+    parser.add_argument("--sets", nargs="+", default=tuple(SETS), choices=tuple(SETS))
     parser.add_argument("--part", default="", help="what pytest is told instead")
     asked = parser.parse_args()
-    sys.exit(main(asked.pythons.split() or PYTHONS, asked.sets.split(), asked.part.split() or PART))
+    os.chdir(ROOT)
+    sys.exit(main(asked.pythons.split() or PYTHONS, asked.sets, asked.part.split() or PART))

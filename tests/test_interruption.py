@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes import linux
+from rcr_probes import linux, pool
 from rcr_probes import run as runs
 from rcr_probes.errors import RcrError
 from rcr_probes.evidence import store
@@ -98,3 +98,18 @@ def test_a_worker_that_is_killed_as_it_starts_is_started_again(
     monkeypatch.setattr(sys, "executable", killed_first(tmp_path, 100))
     with pytest.raises(RcrError, match="cannot start"):
         runs.run("article", tmp_path / "never", workers=1)
+
+
+def test_a_worker_is_told_once_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second signal would strike while it ends what it was running."""
+    told: list[int] = []
+    terminate = subprocess.Popen.terminate
+
+    def counted(process: subprocess.Popen[bytes]) -> None:
+        told.append(process.pid)
+        terminate(process)
+
+    monkeypatch.setattr(subprocess.Popen, "terminate", counted)
+    with pool.local(1):
+        pass
+    assert len(told) == 1

@@ -174,6 +174,15 @@ def test_a_table_that_does_not_do_what_it_says_is_refused(
     assert caught.value.exit_code == 2
 
 
+def test_cells_equal_the_same_cells_and_nothing_else() -> None:
+    """Whatever holds them."""
+    cells = plan.product(**AXES)
+    assert cells == list(cells)
+    assert cells == tuple(cells)
+    assert cells != list(cells)[1:]
+    assert plan.product(point="none", fault="none") not in (["x"], "x", [None])
+
+
 def test_a_word_that_is_neither_axis_nor_filter_is_answered_with_the_nearest() -> None:
     """Also where somebody would have written except."""
     with pytest.raises(UnknownName, match="Did you mean 'without'"):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rcr_probes import room, worker
+from rcr_probes import folder, pool, room, worker
 from rcr_probes import run as runs
-from rcr_probes.evidence import store
+from rcr_probes.errors import PlanError
+from rcr_probes.evidence import store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.worker import Job
@@ -127,6 +131,50 @@ print(json.dumps(said))
     assert check(tmp_path / "evidence").findings == ()
     verdicts = [c.judgement.verdict for c in store.read(tmp_path / "evidence").captures()]
     assert [v and v.verdict for v in verdicts] == ["protected"] * 2
+
+
+@pytest.mark.parametrize("code", [room.NoRoom.code, "ENOSPC"])
+def test_what_was_broken_off_for_want_of_room_is_no_evidence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """Also where there is room again when somebody looks: the cell took its files with it."""
+
+    def full(jobs: Iterable[Job], _: object) -> Iterator[tuple[Capture, None]]:
+        yield from ((worker.broken(job, code), None) for job in jobs)
+
+    monkeypatch.setattr(pool, "captures", full)
+    with pytest.raises(room.NoRoom):
+        runs.run("article", tmp_path / "article", workers=1)
+    assert not (tmp_path / "article" / "captures.jsonl").stat().st_size
+
+
+def test_what_is_closed_to_its_owner_is_removed_for_a_user_too() -> None:
+    """As a cache of modules may be; root is never refused, and sees nothing of it."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        with contextlib.suppress(BaseException):
+            if os.geteuid() == 0:
+                os.setuid(65534)
+            place = Path(tempfile.mkdtemp(dir="/tmp"))  # pytest's own is root's
+            (place / "runtime" / "deep" / "closed").mkdir(parents=True)
+            (place / "runtime" / "deep" / "closed" / "file").touch()
+            for closed in ("runtime/deep/closed", "runtime/deep", "runtime"):
+                (place / closed).chmod(0o555)
+            folder.remove(str(place))
+            status = int(place.exists())
+        os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_plan_whose_captures_no_folder_can_hold_is_refused_by_its_first_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not after hours, when nobody could read what was measured."""
+    monkeypatch.setattr(write, "LARGEST", 8 << 10)
+    with pytest.raises(PlanError, match=r"6 cells.*\n?.*several plans"):
+        runs.run("article", tmp_path / "article", workers=1)
+    assert not (tmp_path / "article" / "captures.jsonl").stat().st_size
 
 
 def test_what_cannot_be_written_is_said_and_leaves_what_was_there(tmp_path: Path) -> None:

@@ -48,13 +48,11 @@ def cut(line: bytes) -> tuple[bytes, int] | None:
 
     None where it is no line that a run writes of a measured cell. Who doubts evidence cuts finer.
     """
-    repeat = line.find(_REPEAT) + len(_REPEAT)
-    after = line.find(b"}", repeat)
-    about = line.rfind(_CIRCUMSTANCES)
-    number = line[repeat:after]
-    if not len(_REPEAT) <= repeat < after < about or not number.isdigit():
+    places = _places(line)
+    if places is None:
         return None
-    return line[:repeat] + line[after : about + _STARTED], int(number)
+    repeat, after, about = places
+    return line[:repeat] + line[after : about + _STARTED], int(line[repeat:after])
 
 
 class Examined:
@@ -92,25 +90,36 @@ class Examined:
         return known.cell, int(parts.repeat)
 
 
-def _parts(line: bytes) -> _Parts | None:
-    """A line cut into its parts; None where it is no line that a run writes.
+def _places(line: bytes) -> tuple[int, int, int] | None:
+    """Where the repeat begins and ends, and where the circumstances begin.
 
     The cell is the first that a capture holds, and none of its values is a map: so the first key of
     this name is its repeat, for in a text the quotes would be escaped. The circumstances are the
-    last map that a capture holds, and no map in them has a start. Where the numbers stood in them
-    is plain to see, for without one a colon comes before no comma and no brace.
+    last map that a capture holds, and no map in them has a start.
     """
     repeat = line.find(_REPEAT) + len(_REPEAT)
     after = line.find(b"}", repeat)
     about = line.rfind(_CIRCUMSTANCES)
-    digest = line.rfind(_DIGEST)
-    if not len(_REPEAT) <= repeat < after < about < digest or not line.endswith(_END):
+    if not len(_REPEAT) <= repeat < after < about or not WHOLE.fullmatch(line, repeat, after):
         return None
-    if not WHOLE.fullmatch(line, repeat, after):
+    return repeat, after, about
+
+
+def _parts(line: bytes) -> _Parts | None:
+    """A line cut into its parts; None where it is no line that a run writes.
+
+    Where a number stood in the circumstances a 0 stands in what is shared: so a line that lacks
+    one, or has it elsewhere, shares nothing with a line that has them all.
+    """
+    places, digest = _places(line), line.rfind(_DIGEST)
+    if places is None or not line.endswith(_END):
+        return None
+    repeat, after, about = places
+    if about >= digest:
         return None
     circumstances = _NUMBER.split(line[about:digest])
     return _Parts(
-        b":".join([line[:repeat] + line[after:about], *circumstances[::2]]),
+        line[:repeat] + line[after:about] + b":0".join(circumstances[::2]),
         line[repeat:after],
         circumstances[1::2],
         line[digest + len(_DIGEST) : -len(_END)],

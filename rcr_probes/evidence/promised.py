@@ -20,6 +20,10 @@ Repeat: TypeAlias = tuple[Cell, int | None]
 WHOLE = re.compile(rb"0|[1-9][0-9]{0,14}")  # as JSON writes a number that a plan may count to
 MOST_KNOWN = 1024  # what is kept of cells that may come again in another repeat
 
+# Of a plan that is read as a stream: what is out of order is found by keeping them all, and a
+# larger plan's captures do not go into one folder. What is not read so is read whole, if small.
+MOST_CELLS = 400_000
+
 _HEAD, _OPEN = b'{\n  "name": ', b',\n  "cells": [\n    {\n'
 _JOINT, _CLOSE = b"\n    },\n    {\n", b"\n    }\n  ]\n}\n"
 _SEED, _REPEAT = b',\n      "seed": ', b',\n      "repeat": '
@@ -68,10 +72,11 @@ def streamed(path: Path) -> Promised:
     with open(path, "rb") as file:
         name, blocks = _opened(file)
         count, cells, rising = 0, _Cells(), _Rising()
-        for block in blocks:
+        for count, block in enumerate(blocks, 1):
+            if count > MOST_CELLS:
+                raise OtherForm
             cells.read(block)
             rising.see(block)
-            count += 1
     return Promised(name, count, True, lambda: _again(path))
 
 
@@ -155,6 +160,8 @@ class _Rising:
         now, last = (int(seed), int(repeat)), self._last.get(head)
         self._last[head] = now
         if last is None:
+            if len(self._last) > MOST_CELLS // 10:
+                raise OtherForm  # they would have to be kept, each by its text
             self._slow[head] = {"seed", "repeat"}
             return
         if now <= last:

@@ -19,6 +19,7 @@ from rcr_probes.evidence import seal, store, whereabouts
 from rcr_probes.evidence.form import (
     CAPTURES,
     ENVIRONMENT,
+    LARGEST,
     LISTED,
     MANIFEST,
     PLAN,
@@ -48,6 +49,7 @@ def environment(versions: Mapping[str, str] | None = None) -> dict[str, Json]:
     }
 
 
+_SURELY = 2  # times the size of those before: captures of one plan differ by less
 _NOTED = 500  # captures after which it is noted where they were measured
 
 
@@ -167,9 +169,21 @@ class Writer:
         Args:
             capture: of the next cell.
             worker: the name that we gave the worker of a cluster; None is this machine.
+
+        Raises:
+            PlanError: the plan's captures take more than a file of evidence may: nobody could read
+                the folder. By the first one it is said, where that is plain.
         """
+        line = seal.encode(capture)
+        whole = self._file.tell() + len(line)
+        if max(whole, whole // (self.done + 1) * len(self._plan.cells) // _SURELY) > LARGEST:
+            raise PlanError(
+                f"The captures of {len(self._plan.cells)} cells take more than {LARGEST >> 30} GiB,"
+                " which is the most that a folder of evidence holds.",
+                "Make several plans of it, each with a range of its seeds or repeats.",
+            )
         with naming(self._folder):
-            self._file.write(seal.encode(capture))
+            self._file.write(line)
             self._file.flush()
         if worker is not None:
             self.where.note(self.done, worker)

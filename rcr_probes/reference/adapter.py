@@ -68,13 +68,13 @@ _tickets = msgspec.json.Decoder(Ticket)
 class ApprovalRuntime:
     """Keeps the contract of ``rcr_probes.runtime.Runtime`` for the approval service."""
 
-    _digested: tuple[Operation, str] | None = None
     points: Mapping[str, frozenset[str]] = {
         **{p: _AUDIT_FAULTS if p in AUDIT_POINTS else _PROCESS_FAULTS for p in POINTS},
         "response": _PROCESS_FAULTS | {"response_lost"},
     }
     recoveries: tuple[str, ...] = (_RESUME, _BY_EVIDENCE)
     variants: tuple[str, ...] = (*_DIGESTS, FSYNC, FENCED)
+    _digested: tuple[Operation, str] | None = None
     # A state says not_done only where the executor cannot have been called. ``failed`` is open:
     # the shared catch (service._perform) writes it over an action that took effect, too.
     says: Mapping[str, Says] = {

@@ -136,7 +136,12 @@ class EvidenceGated(ApprovalService):
             if record.status != STOPPED or record.held is None:
                 raise _refused("APPROVAL_STATE_CONFLICT", record, "was not stopped")
             stands = record.ruling
-            if stands is not None and stands.by != actor.name and now <= stands.until:
+            if (
+                stands is not None
+                and (stands.approval_id, stands.attempt) == (record.id, record.held.attempt)
+                and stands.by != actor.name
+                and now <= stands.until
+            ):
                 raise _refused(
                     "APPROVAL_STATE_CONFLICT", record, f"has a valid decision by {stands.by}"
                 )

@@ -20,10 +20,11 @@ OPTION = r"(?<![\w-])--?[a-z]+(?:-[a-z]+)*"
 
 def test_help_names_every_command_and_a_first_thing_to_type(capsys: Captured) -> None:
     """Nobody has to know a command beforehand."""
-    assert rcr("--help") == 0
-    out = capsys.readouterr().out
-    assert re.findall(r"^    (\w+)", out, re.MULTILINE) == list(COMMANDS)
-    assert "rcr run article" in out
+    for words in (("--help",), ("--help", "run")):
+        assert rcr(*words) == 0
+        out = capsys.readouterr().out
+        assert re.findall(r"^    (\w+)", out, re.MULTILINE) == list(COMMANDS)
+        assert "rcr run article" in out
 
 
 # The guide takes longest to build: tests/report/test_guide.py types its example, and reads it too.

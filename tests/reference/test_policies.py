@@ -517,6 +517,18 @@ def test_another_persons_valid_decision_is_not_replaced(store: Store, second: Ef
     ]  # fmt: skip
 
 
+def test_a_foreign_decision_keeps_nobody_from_deciding(store: Store) -> None:
+    """It can be carried out by no recovery, so somebody has to replace it."""
+    stopped(store)
+    ruled = store.rule("absent")
+    assert ruled.ruling is not None
+    foreign = msgspec.structs.replace(ruled.ruling, attempt=7)
+    store.service.records.write(msgspec.structs.replace(ruled, ruling=foreign))
+    other = Actor("admin-2", "ADMIN")
+    store.service.rule(store.id, other, "present", "asked the receiver", store.now + HOUR)
+    assert store.recover().status == "succeeded"
+
+
 def test_a_decision_is_used_up_by_what_follows(store: Store) -> None:
     """The attempt that it allowed was struck: its decision does not allow another one."""
     stopped(store)
