@@ -38,8 +38,8 @@ class Ratio:
         says: what is measured, in a few words.
         floor: what it is divided by, in a few words.
         bound: where the ratio should lie, or None where none was promised.
-        limit: the true limit, where the bound cannot be reached and ``PAGE`` says why: what fails
-            is to go beyond this one.
+        held: what the ratio is held to meanwhile, where its bound is not reached and ``PAGE`` says
+            why: so that things do not become worse.
         least: whether the bound is the least that it should be, and not the most.
         unit: of both sides.
     """
@@ -49,7 +49,7 @@ class Ratio:
     floor: str
     bound: float | None
     least: bool = False
-    limit: float | None = None
+    held: float | None = None
     unit: str = "s"
 
 
@@ -123,12 +123,12 @@ def figure(pairs: Sequence[Pair]) -> Figure:
 
 
 def misses(ratio: Ratio, found: Figure) -> bool:
-    """Whether a bound, or the true limit in its place, is missed by more than noise allows.
+    """Whether a bound, or what is held in its place, is missed by more than noise allows.
 
     Noise allows that a quarter of the pairs keep the bound: it is missed where even the quartile
     that is nearer to it lies beyond.
     """
-    return _beyond(ratio, found, ratio.bound if ratio.limit is None else ratio.limit)
+    return _beyond(ratio, found, ratio.bound if ratio.held is None else ratio.held)
 
 
 def word(ratio: Ratio, found: Figure) -> str:
@@ -136,8 +136,7 @@ def word(ratio: Ratio, found: Figure) -> str:
     if ratio.bound is None:
         return ""
     if _beyond(ratio, found, ratio.bound):
-        limited = ratio.limit is not None and not misses(ratio, found)
-        return "missed, limit kept" if limited else "missed"
+        return "missed" if misses(ratio, found) else "missed, held"
     keeps = found.ratio >= ratio.bound if ratio.least else found.ratio <= ratio.bound
     return "kept" if keeps else "within noise"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks._sealing import sweep
 from benchmarks.frame import Pair, Ratio, Taking, seconds
 from rcr_probes import pool
+from rcr_probes.evidence.form import LARGEST
 from rcr_probes.evidence.store import CAPTURES
 from rcr_probes.evidence.write import Writer
 from rcr_probes.model import Cell, Plan
@@ -19,9 +20,9 @@ from rcr_probes.pool import Lane
 from rcr_probes.scratch import scratch
 from rcr_probes.worker import Job
 
-AGED = 9_000  # cells that the older worker has run before the first pair
+AGED = 1_500  # cells that the older worker has run before the first pair
 TIMED = 100  # cells of a side of a pair
-PAIRS = 10
+PAIRS = 7
 RATIOS = (
     Ratio(
         "two_workers",
@@ -33,7 +34,7 @@ RATIOS = (
     ),
     Ratio(
         "late",
-        f"{TIMED} cells of a worker that has run thousands before",
+        f"{TIMED} cells of a worker that has run {AGED:,} before",
         f"{TIMED} cells of one that has run hundreds",
         1.1,
     ),
@@ -114,5 +115,5 @@ def _note(notes: dict[str, float | str], rate: float, run: Run, folder: Path) ->
         planned=round(planned),
         core_hours=round(1e6 / best / 3600, 2),
         gigabytes=round((size + planned) / 1000, 2),
-        most=int((1 << 30) / size),
+        most=int(LARGEST / size),
     )

@@ -17,11 +17,11 @@ What things cost, each as a ratio to a floor: the least that anybody would pay f
 are measured one right after the other, in pairs, and a ratio is the median of its pairs, with \
 their quartiles in brackets. A bound is missed where even the quartile nearer to it lies beyond: \
 then three quarters of the pairs miss it; where the median alone does, it is within noise. Where \
-a bound cannot be reached, the true limit stands beside it, and the text says why. Seconds are \
-those of the machine as it was, with its load beside it: the ratios are what compares. `make \
-bench` takes all of them and fails where one misses its bound, or its true limit; `make bench \
-ONLY=NAME` takes one; with `KEEP=1` what was taken goes into benchmarks/results.json, from which \
-this page is made. Nothing in it is written by hand.
+a bound is not reached, the text says why, and the ratio is held to another one meanwhile. \
+Seconds are those of the machine as it was, with its load beside it: the ratios are what \
+compares. `make bench` takes all of them and fails where one misses its bound, or what it is held \
+to; `make bench ONLY=NAME` takes one; with `KEEP=1` what was taken goes into \
+benchmarks/results.json, from which this page is made. Nothing in it is written by hand.
 """
 _UNITS: Mapping[str, tuple[tuple[float, str], ...]] = {
     "s": ((1, "s"), (1e-3, "ms"), (1e-6, "µs")),
@@ -33,8 +33,8 @@ def bound(ratio: Ratio) -> str:
     """The bound in words."""
     if ratio.bound is None:
         return "no bound"
-    limit = "" if ratio.limit is None else f", true limit {ratio.limit:g}"
-    return f"at {'least' if ratio.least else 'most'} {ratio.bound:g}{limit}"
+    held = "" if ratio.held is None else f", held to {ratio.held:g}"
+    return f"at {'least' if ratio.least else 'most'} {ratio.bound:g}{held}"
 
 
 def text() -> str:
@@ -80,10 +80,11 @@ def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _row(ratio: Ratio, found: Figure) -> tuple[str, ...]:
+    spread = f"[{found.lower:.2f}, {found.upper:.2f}]"
     return (
         f"{ratio.says}: {_amount(found.measured, ratio.unit)}",
         f"{ratio.floor}: {_amount(found.floor, ratio.unit)}",
-        f"**{found.ratio:.2f}** [{found.lower:.2f}, {found.upper:.2f}]",
+        f"**{found.ratio:.2f}** " + ("(once)" if found.lower == found.upper else spread),
         bound(ratio),
         word(ratio, found),
     )

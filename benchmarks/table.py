@@ -16,7 +16,7 @@ from rcr_probes.report.tables import tidy
 
 FLOOR = "pandas reading the same rows from Parquet"
 RATIOS = (
-    Ratio("parquet", "the tidy table of evidence", FLOOR, None),
+    Ratio("parquet", "the tidy table of evidence", FLOOR, 5.0, held=16.0),
     Ratio("lines", "its lines read, and nothing made of them", FLOOR, None),
     Ratio("decoded", "the tidy table of evidence", "its lines read and decoded by msgspec", 1.0),
 )
@@ -24,10 +24,10 @@ PAGE = """
 ## The tidy table
 
 {captures} captures, {megabytes} MB of JSON, give a table that is {kilobytes} kB as Parquet, \
-where repeats of a value are counted and not written. A ratio of 5 was wanted, and is missed: only \
-to read the lines takes that of `lines`, and the rest is to find what each has in common with \
-another, and that it is the one which the plan promises. Captures that say the same are decoded \
-once, so the table is there sooner than whoever decodes every line.
+where repeats of a value are counted and not written. The bound is not reached: only to read the \
+lines takes that of `lines`, and the rest is to find what each has in common with another, and \
+that it is the one which the plan promises. Captures that say the same are decoded once, so the \
+table is there sooner than whoever decodes every line.
 """
 
 

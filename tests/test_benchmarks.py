@@ -69,17 +69,17 @@ def test_what_noise_hides_is_not_called_kept(ratios: tuple[float, ...], said: st
     assert frame.word(AT_MOST, figure(pairs(*ratios))) == said
 
 
-def test_a_true_limit_is_what_fails_and_the_bound_is_still_said_to_be_missed() -> None:
-    """A bound that cannot be reached must not hide that things became worse."""
-    limited = Ratio("name", "what", "floor", 2.0, limit=4.0)
+def test_what_is_held_is_what_fails_and_the_bound_is_still_said_to_be_missed() -> None:
+    """A bound that is not reached must not hide that things became worse."""
+    held = Ratio("name", "what", "floor", 2.0, held=4.0)
     for ratio, misses_it, said in (
         (1.0, False, "kept"),
-        (3.0, False, "missed, limit kept"),
+        (3.0, False, "missed, held"),
         (5.0, True, "missed"),
     ):
         found = figure(pairs(*[ratio] * 7))
-        assert (misses(limited, found), frame.word(limited, found)) == (misses_it, said)
-    assert page.bound(limited) == "at most 2, true limit 4"
+        assert (misses(held, found), frame.word(held, found)) == (misses_it, said)
+    assert page.bound(held) == "at most 2, held to 4"
 
 
 def test_what_has_no_bound_misses_none() -> None:
