@@ -138,7 +138,9 @@ def validated(plan: Plan) -> Plan:
             continue
         if cell in seen:
             raise PlanError(
-                f"The plan {plan.name!r} holds {cell.id} twice.", "To repeat a cell, vary repeat."
+                f"The plan {plan.name!r} holds {cell.id} twice.",
+                "Where two of its tables make it, leave it out of one: without = { … }. To repeat "
+                "a cell, vary repeat.",
             )
         seen.add(cell)
     return plan

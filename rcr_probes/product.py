@@ -58,7 +58,7 @@ def product(
     """
     for name in axes:
         if name not in AXES:
-            raise UnknownName("axis of a cell", name, (*AXES, *FILTERS))
+            raise UnknownName("axis of a cell", name, (*AXES, *FILTERS, PAIRWISE))
     missing = [name for name in _REQUIRED if name not in axes]
     if missing:
         raise PlanError(

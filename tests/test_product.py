@@ -187,6 +187,8 @@ def test_a_word_that_is_neither_axis_nor_filter_is_answered_with_the_nearest() -
     """Also where somebody would have written except."""
     with pytest.raises(UnknownName, match="Did you mean 'without'"):
         plan.product(**AXES, withot={"fault": "kill"})
+    with pytest.raises(UnknownName, match="Did you mean 'pairwise'"):
+        plan.product(**AXES, pairwize=["point", "fault", "policy"])
     with pytest.raises(UnknownName, match="without"):
         plan.product(**AXES | {"except": {"fault": "kill"}})
 

@@ -45,7 +45,7 @@ SAYS = (
     "counted",
     "left_alone",
 )
-MORE = ("no_timeout", "open_end", "asked")  # what may be added
+MORE = ("no_timeout", "believed", "open_end", "asked")  # what may be added
 _GOOD = (
     "refused_mismatch", "refused_otherwise", "replayed", "completed", "counted", "left_alone",
 )  # fmt: skip
@@ -78,8 +78,12 @@ def sentence(capture: Capture) -> Sentence:
     who, says = _says(capture)
     effects = last.effects or ()
     done = measured.says.get(last.recorded.status) == "done"
+    # It said that all was done, and only the recovery that it did not ask for made it so.
+    said_done = measured.says.get(first.recorded.status) == "done"
+    believed = said_done and len(first.effects or ()) < measured.approved.effects
     more = {
         "no_timeout": any(e.value.get("gave_up") == "bound" for e in measured.events),
+        "believed": believed and cell.fault != NONE and says in ("completed", "counted"),
         "open_end": says in _GOOD and not done,
         "asked": any(e.lane == "ask" and e.phase == "recover" for e in measured.events),
     }
@@ -93,6 +97,7 @@ def sentence(capture: Capture) -> Sentence:
             "approved": measured.approved.effects,
             "there": len({e.kind for e in effects if e.target == measured.approved.target}),
             "state": last.recorded.status,
+            "first": first.recorded.status,
             "ended": first.recorded.status if who == "worker" else last.recorded.status,
             "call": cell.point,
             "calls": last.calls,

@@ -172,3 +172,7 @@ def test_what_is_added_is_added_only_where_it_holds() -> None:
     asked = sentence(capture(made(AFTER, FIRST, Call("a", method="GET"))))
     assert asked.more == ("asked",)
     assert sentence(capture(made(AFTER, FIRST, FIRST))).more == ()
+    believed = sentence(capture(Made(UNAVAILABLE, (FIRST,), recovers=(FIRST,), ends=0)))
+    assert (believed.says, believed.more) == ("completed", ("believed",))
+    assert "ended with exit_0" in said(believed, "en")
+    assert sentence(capture(made(UNAVAILABLE, FIRST, FIRST))).more == ()
