@@ -171,8 +171,12 @@ def _around(site: Site) -> Iterator[None]:
     """What stands around the recovery while it runs."""
     around = site.cell.recovery_fault
     if around in DAMAGE:
-        path, lines = offered(site.runtime, "damage")(site.in_hand, around)
-        tell(site.place, {"fault": around, **({} if lines is None else {"lines": lines})}, path)
+        try:
+            path, lines = offered(site.runtime, "damage")(site.in_hand, around)
+        except Exception:
+            pass  # there is nothing to damage so: it was not placed, and nobody tells that it was
+        else:
+            tell(site.place, {"fault": around, **({} if lines is None else {"lines": lines})}, path)
     if around not in STALE_LOCKS:
         yield
         return

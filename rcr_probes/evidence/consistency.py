@@ -80,6 +80,18 @@ _OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
         "seed": (0,),
     },
 }
+# What its documentation says of its states.
+_SAYS: Mapping[str, Mapping[str, str]] = {
+    REFERENCE: {
+        "succeeded": "done",
+        **dict.fromkeys(
+            ("pending_approval", "approved", "rejected", "cancelled", "expired"), "not_done"
+        ),
+        **dict.fromkeys(
+            ("executing", "failed", "partial_failed", "stale", "verification_required"), "open"
+        ),
+    },
+}
 _WORKER_POINTS = (NONE, "before_action", "after_action")
 _LARGEST = 2**53 - 1  # of a seed or a repeat, as in a plan
 LARGEST_PID = 2**22  # of Linux
@@ -215,6 +227,14 @@ def _approved(capture: Capture) -> Iterator[str]:
         )
 
 
+def _says(capture: Capture) -> Iterator[str]:
+    """What its states say is documented of the reference, and no measurement's to choose."""
+    measured = capture.measurement
+    wanted = _SAYS.get(measured.cell.runtime)
+    if wanted is not None and course.ran(measured) and measured.says != wanted:
+        yield "what its runtime's states say is not what they say."
+
+
 def _processes(capture: Capture) -> Iterator[str]:
     circumstances, measured = capture.circumstances, capture.measurement
     pids, seconds = circumstances.pids, circumstances.seconds
@@ -278,6 +298,7 @@ _LOOKS: tuple[Callable[[Capture], Iterator[str]], ...] = (
     _origin,
     _cell,
     _approved,
+    _says,
     _processes,
     _judgement,
     _digest,

@@ -22,6 +22,7 @@ from rcr_probes.model import (
     POWER_LOSS_LOCAL,
     RECEIVED,
     RECEIVER_KEY,
+    REFERENCE,
     WORKER,
     Cell,
     Effect,
@@ -44,6 +45,7 @@ _EACH = {
     "pair_operation_key": (2, False),
     "pair_effect_key": (2, False),
 }
+_RECEIVERS = ("HTTP_", "RESPONSE_")  # how the errors of a call begin that only a receiver makes
 _MISMATCH = "HTTP_422"  # how a receiver answers a key that came with another payload before
 
 
@@ -79,18 +81,40 @@ def _made_none(measured: Measurement) -> Iterator[str]:
     cell = measured.cell
     if not ran(measured) or cell.runtime == WORKER or cell.dedupe not in _EACH:
         return
-    fenced = cell.variant == FENCED and (cell.recoverers or 1) > 1
+    several = cell.recovery_fault in ORIGINALS or (cell.recoverers or 1) > 1
+    fenced = cell.variant == FENCED and several
     lost = cell.kind == POWER_LOSS_LOCAL
-    if cell.recovery_fault in ORIGINALS or fenced or lost or _inside(cell):
+    if fenced or lost or _inside(cell):
         return
     each, again = _EACH[cell.dedupe]
     for observed, events in undamaged(measured):
         if observed.ended == "deadline":
             return
+        if cell.recovery_fault in ORIGINALS and observed.after == "fault":
+            continue  # it has called, and has not acted yet
         calls = sum(e.lane == "call" for e in events)
         least = each * (calls if again else min(calls, 1))
         if observed.effects is not None and len(observed.effects) < least:
             yield f"after {observed.after} its {calls} calls made {len(observed.effects)} effects."
+
+
+def _reached(measured: Measurement) -> Iterator[str]:
+    """The reference comes back from its action where it has called, and only then has a result."""
+    if measured.cell.runtime != REFERENCE or not ran(measured) or events_lost(measured):
+        return
+    # An original is begun in one phase, and goes on in the other.
+    together: Sequence[Sequence[str]] = [("fault", "recover")]
+    apart: Sequence[Sequence[str]] = [("fault",), ("recover",)]
+    for own in together if measured.cell.recovery_fault in ORIGINALS else apart:
+        events = [event for event in measured.events if event.phase in own]
+        points = Counter(e.value.get("point") for e in events if e.lane == "point")
+        calls = sum(event.lane == "call" for event in events)
+        after = points["after_action"]
+        if calls < after:
+            where = " and ".join(own)
+            yield f"in its phase {where} it came back {after} times, and called {calls} times."
+        if "recover" not in own and points["after_result"] > after:
+            yield "it kept a result, and had not come back from its action."
 
 
 def _inside(cell: Cell) -> bool:
@@ -215,6 +239,10 @@ def _forced(measured: Measurement) -> Iterator[str]:
     first, forced, cell = measured.after("fault"), measured.forced, measured.cell
     if forced is None or first is None or first.effects is None or first.damage:
         return
+    local = cell.dedupe not in RECEIVED and cell.runtime != WORKER
+    fenced = forced.error == "FENCED" and cell.variant != FENCED
+    if fenced or (local and forced.error.startswith(_RECEIVERS)):
+        yield f"its forced call ended in {forced.error!r}, which its executor cannot answer."
     if forced.error not in judge.MEASURES:
         return
     if forced.effects[: len(first.effects)] != first.effects:
@@ -289,6 +317,7 @@ def _named(where: str, names: Sequence[Json]) -> Iterator[str]:
 LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _effects,
     _made_none,
+    _reached,
     _first_call,
     _asked,
     _forced,

@@ -149,7 +149,10 @@ def _approved(measured: Measurement, first: Observation) -> Approved:
 
 
 def _alive(measured: Measurement) -> Iterator[str]:
-    """An original is alive when it is observed where that is planned, and nowhere else."""
+    """An original is alive when it is observed where that is planned, and nowhere else.
+
+    While one is alive, or has sent what may still land, nothing is settled (docs/design.md §6).
+    """
     first, planned = measured.after("fault"), measured.cell.recovery_fault == "original_alive"
     if not ran(measured) or first is None or first.damage:
         return
@@ -157,6 +160,9 @@ def _alive(measured: Measurement) -> Iterator[str]:
         yield "its original was alive when it was observed, which its cell does not plan."
     if first.ended == "exit" and planned and happened(measured):
         yield "its original had ended when it was observed, and was to be alive."
+    late = measured.cell.recovery_fault == "late_original" and measured.cell.variant != FENCED
+    if first.settled and (first.ended == ALIVE or late):
+        yield "all was settled when it was observed, and its original could still act."
 
 
 def _called(measured: Measurement) -> bool:

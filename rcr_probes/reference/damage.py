@@ -24,6 +24,7 @@ def damage(records: Records, audit_path: str, approval_id: str, kind: str) -> bo
 
     Raises:
         KeyError: there is no such kind.
+        ValueError: the audit holds too little to be damaged so.
         OSError: it could not be placed.
         ApprovalError: the record that is to be changed cannot be read.
     """

@@ -29,6 +29,7 @@ from rcr_probes.model import (
     Plan,
     Recorded,
 )
+from rcr_probes.reference.adapter import ApprovalRuntime
 
 Step = tuple[str, Lane, dict[str, Json]]
 
@@ -81,7 +82,7 @@ def capture(cell: Cell, pid: int = 100) -> Capture:
         cell=cell,
         source="measured",
         approved=Approved("operation-0", "marker-0"),
-        says={"succeeded": "done", "approved": "not_done", "failed": "open"},
+        says=dict(ApprovalRuntime.says),
         events=tuple(Event(seq, *step) for seq, step in enumerate(steps)),
         observations=(_observed(cell, "fault"), _observed(cell, "recover")),
         forced=Forced(_effects(2), "none"),

@@ -94,6 +94,8 @@ before_action/kill/none/same/gated/recovery_fault=stored_failure : consistent 1 
 after_action/kill/none/same/resume/recovery_fault=contradiction  : duplicate_effect 2 2 succeeded none
 after_action/kill/none/same/gated/recovery_fault=contradiction   : protected 1 1 succeeded APPROVAL_STATE_CONFLICT
 before_action/kill/none/same/gated/recovery_fault=contradiction  : held 0 0 verification_required none
+approval_audit/exception/none/same/gated/recovery_fault=glued_records : unknown 1 1 succeeded none
+start_audit/torn_append/none/same/gated/recovery_fault=torn_line : unknown 1 1 succeeded none
 
 # Stale locks.
 before_action/exception/none/same/resume/recovery_fault=lock_dead : blocked 0 0 failed APPROVAL_BUSY

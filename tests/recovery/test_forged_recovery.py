@@ -114,6 +114,24 @@ def unmade(data: Any) -> None:
     data["measurement"]["observations"][1]["effects"] = []
 
 
+settled = put("measurement.observations.0.settled", True)
+
+
+def uncalled(data: Any) -> None:
+    """Let recovery have called nothing."""
+    remove(
+        data["measurement"], lambda e: e["phase"] == "recover" and e["lane"] in ("call", "effect")
+    )
+    data["measurement"]["observations"][1].update(calls=0, effects=[])
+
+
+def overlooked(data: Any) -> None:
+    """Let the last effect have been seen by nobody."""
+    last = [e["seq"] for e in data["measurement"]["events"] if e["lane"] == "effect"][-1]
+    remove(data["measurement"], lambda e: e["seq"] == last)
+    data["measurement"]["observations"][1]["effects"].pop()
+
+
 def forced(place: int, target: str) -> Change:
     """Let an effect after the forced call be on another target."""
     return put(f"measurement.forced.effects.{place}.target", target)
@@ -178,6 +196,14 @@ WAYS: Mapping[str, tuple[str, Change, str]] = {
     "a forced call for what the original does": ("another", forced(0, "marker-0"), "forced call"),
     "an original for what the forced call does": (
         "another", forced(1, "marker-0-changed"), "its original"
+    ),
+    "all settled beside an original that is alive": ("alive", settled, "could still act"),
+    "all settled before an original that is late": ("late", settled, "could still act"),
+    "an effect of a late original, left out": ("late", overlooked, "2 calls made 1 effects"),
+    "a call, left out where its points are": ("plain", uncalled, "and called 0 times"),
+    "states that say something else": ("plain", put("measurement.says.failed", "due"), "states"),
+    "a forced call that only a receiver answers so": (
+        "plain", put("measurement.forced.error", "HTTP_500"), "cannot answer"
     ),
     "an effect that a call made, left out": ("plain", unmade, "calls made 0 effects"),
     **{
