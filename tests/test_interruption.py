@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import signal
 import stat
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes import linux, pool
+from rcr_probes import cli, linux, pool
 from rcr_probes import run as runs
 from rcr_probes.errors import RcrError
 from rcr_probes.evidence import store
@@ -113,3 +114,18 @@ def test_a_worker_is_told_once_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with pool.local(1):
         pass
     assert len(told) == 1
+
+
+def test_what_calls_a_command_can_be_ended_after_it_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a notebook, or a test: the signals are theirs again."""
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(end) for end in ends]
+
+    def interrupted(*_: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(cli, "_parsed", lambda _: argparse.Namespace(command=interrupted))
+    assert cli.main(["decide"]) == 130
+    assert [signal.getsignal(end) for end in ends] == before
