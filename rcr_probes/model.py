@@ -264,6 +264,9 @@ class Cell:
 MATCHED = ("point", "fault", "dedupe", "digest", "policy")
 
 
+PLAN_NAME = r"\w[\w. -]*"  # it names the evidence folder, so no path hides in it
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A named, ordered, finite, nonempty list of distinct cells."""

@@ -24,6 +24,7 @@ from rcr_probes.model import (
     FENCED,
     INNER_POINTS,
     NONE,
+    PLAN_NAME,
     POINTS,
     POLICIES,
     POWER_LOSS,
@@ -43,7 +44,6 @@ from rcr_probes.product import AXES, COUNTED, Cells, typed
 from rcr_probes.product import product as product
 from rcr_probes.runtime import Runtime, load, offered
 
-_NAME = re.compile(r"\w[\w. -]*")  # it names the evidence folder, so no path hides in it
 _CALL = "CALL@FILE#N, such as write@state#1"
 _AROUND = ("before_action", "after_action")  # the points on both sides of the executor
 # What tells cells apart that are not the same but for a number that changes nothing of the kind.
@@ -117,7 +117,7 @@ def validated(plan: Plan) -> Plan:
         PlanError: it is empty, holds a cell twice, or a combination that cannot be.
         RuntimeUnusable: a runtime cannot be loaded.
     """
-    if not _NAME.fullmatch(plan.name):
+    if not re.fullmatch(PLAN_NAME, plan.name):
         raise PlanError(
             f"The plan's name is {plan.name!r}.",
             "Begin with a letter or digit; then letters, digits, '.', '_', '-' and spaces.",

@@ -8,6 +8,7 @@ embeds this module as it is.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -38,7 +39,7 @@ from rcr_probes.evidence.form import (
 )
 from rcr_probes.evidence.order import Order
 from rcr_probes.evidence.promised import Promised
-from rcr_probes.model import WORKER, Capture, Json, Measurement, Plan
+from rcr_probes.model import PLAN_NAME, WORKER, Capture, Json, Measurement, Plan
 
 Speak = Callable[..., str]  # the key of a text, and what its placeholders stand for
 
@@ -222,7 +223,16 @@ def _decoded(folder: Path, name: str, kind: type[T]) -> Generator[Finding, None,
 
 
 def _plan(folder: Path) -> Generator[Finding, None, Promised | None]:
-    """What the plan promises; it is read as a whole only to say what is wrong with it."""
+    """What the plan promises, under a name that a plan may have."""
+    plan = yield from _promised(folder)
+    if plan is not None and not re.fullmatch(PLAN_NAME, plan.name):
+        said = f"its name is {plan.name!r}, which no plan can have."
+        yield Finding(PLAN, said, "plan_name", {"name": plain(plan.name)})
+    return plan
+
+
+def _promised(folder: Path) -> Generator[Finding, None, Promised | None]:
+    """It is read as a whole only to say what is wrong with it."""
     if regular(folder / PLAN):
         try:
             return promised.streamed(folder / PLAN)

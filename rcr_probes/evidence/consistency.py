@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from functools import partial
 
 from rcr_probes import power, recoverable, strace
-from rcr_probes.evidence import course, executed, outages, received, recovered
+from rcr_probes.evidence import course, executed, of_reference, outages, received, recovered
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.model import (
@@ -80,18 +80,6 @@ _OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
         "seed": (0,),
     },
 }
-# What its documentation says of its states.
-_SAYS: Mapping[str, Mapping[str, str]] = {
-    REFERENCE: {
-        "succeeded": "done",
-        **dict.fromkeys(
-            ("pending_approval", "approved", "rejected", "cancelled", "expired"), "not_done"
-        ),
-        **dict.fromkeys(
-            ("executing", "failed", "partial_failed", "stale", "verification_required"), "open"
-        ),
-    },
-}
 _WORKER_POINTS = (NONE, "before_action", "after_action")
 _LARGEST = 2**53 - 1  # of a seed or a repeat, as in a plan
 LARGEST_PID = 2**22  # of Linux
@@ -114,6 +102,7 @@ def found(capture: Capture) -> Iterator[tuple[str, str]]:
         *((look.__name__, partial(look, measured)) for look in executed.LOOKS),
         *((look.__name__, partial(look, measured)) for look in outages.LOOKS),
         *((look.__name__, partial(look, measured)) for look in recovered.LOOKS),
+        *((look.__name__, partial(look, measured)) for look in of_reference.looks(measured)),
         *((look.__name__, partial(look, measured)) for look in (received.LOOKS if probed else ())),
     ]
     for name, look in looks:
@@ -227,14 +216,6 @@ def _approved(capture: Capture) -> Iterator[str]:
         )
 
 
-def _says(capture: Capture) -> Iterator[str]:
-    """What its states say is documented of the reference, and no measurement's to choose."""
-    measured = capture.measurement
-    wanted = _SAYS.get(measured.cell.runtime)
-    if wanted is not None and course.ran(measured) and measured.says != wanted:
-        yield "what its runtime's states say is not what they say."
-
-
 def _processes(capture: Capture) -> Iterator[str]:
     circumstances, measured = capture.circumstances, capture.measurement
     pids, seconds = circumstances.pids, circumstances.seconds
@@ -298,7 +279,6 @@ _LOOKS: tuple[Callable[[Capture], Iterator[str]], ...] = (
     _origin,
     _cell,
     _approved,
-    _says,
     _processes,
     _judgement,
     _digest,

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rcr_probes import judge, strace
 from rcr_probes.model import (
-    AUDIT_FAULTS,
-    BASELINE,
     ENDING_FAULTS,
     FAULT_POINTS,
     FAULTS,
@@ -47,18 +45,9 @@ SIGNALS = frozenset((
 # What a strike says besides that it struck, where one kind of fault alone says it.
 _TELLS = {FAULTS[f]: f for f in ("exception", "kill_host", HANG, "error_after_call")}
 # What ends the process that came to the point, and no other.
-_OWN_END = ("kill", "torn_append", HANG)
+OWN_END = ("kill", "torn_append", HANG)
 # Our own runtimes that start no process below their phase's.
 _OF_ONE_PROCESS = (REFERENCE, "rcr_probes.contrast.")
-
-
-# What the kernel says where /dev/null is flushed: an append that is lost is then told of.
-_NOT_FLUSHED = "EINVAL"
-# Variant of the reference → the digests whose recomputed request is another one to its digest.
-_SEEN: Mapping[str, tuple[str, ...]] = {
-    BASELINE: ("changed", "volatile"),
-    "meaning_digest": ("changed", "coarse"),
-}
 
 
 def harness_broke(measured: Measurement) -> bool:
@@ -236,27 +225,6 @@ def _answered(measured: Measurement) -> Iterator[str]:
         yield f"its caller saw {lost!r}, though {cell.fault!r} loses no answer."
 
 
-def _audited(measured: Measurement) -> Iterator[str]:
-    """What stands in place of the audit file stands there until it is lifted: no line is kept.
-
-    And the reference's caller sees the error of its append.
-    """
-    cell, first = measured.cell, measured.after("fault")
-    if not ran(measured) or cell.runtime != REFERENCE or first is None or first.damage:
-        return
-    if cell.fault not in AUDIT_FAULTS or "@" in cell.point:
-        return
-    after = [e for e in measured.events if e.phase == "fault"]
-    while after and not (after[0].lane == "fault" and "fault" in after[0].value):
-        del after[0]
-    if any(e.lane == "audit" for e in after):
-        yield f"an audit line was kept after {cell.fault!r} struck, which keeps none."
-    flushed = (cell.fault, cell.variant) == ("lost_append", "fsync")
-    given = _NOT_FLUSHED if flushed else FAULTS[cell.fault]
-    if after and first.standing and first.ended == "exit" and first.error != given:
-        yield f"its caller saw {first.error!r}, which is not what {cell.fault!r} gives."
-
-
 def _counts(measured: Measurement) -> Iterator[str]:
     for observed, events in undamaged(measured):
         after = f"its observation after {observed.after}"
@@ -296,25 +264,9 @@ def _returns(measured: Measurement) -> Iterator[str]:
             yield f"its {verb} phase returned, though its fault had killed it."
 
 
-def _ended(measured: Measurement) -> Iterator[str]:
-    """The reference is one process: where that had ended, or hung, it comes to nothing more."""
-    first = measured.after("fault")
-    if not ran(measured) or measured.cell.runtime != REFERENCE or first is None or first.damage:
-        return
-    if first.ended not in (FAULTS["kill"], HANG) or events_lost(measured):
-        return
-    ended = False
-    for event in measured.events:
-        if event.phase != "fault":
-            return
-        if ended and event.lane in ("point", "call", "ask"):
-            yield f"its event {event.seq} came after its fault had ended its phase."
-        ended = ended or (event.lane == "fault" and event.value.get("fault") in _OWN_END)
-
-
 def _returned_after_its_kill(events: Sequence[Event]) -> bool:
     told = [e.value.get("fault") if e.lane == "fault" else None for e in events]
-    kills = [n for n, fault in enumerate(told) if fault in _OWN_END]
+    kills = [n for n, fault in enumerate(told) if fault in OWN_END]
     return bool(kills) and any(e.lane == "return" for e in events[kills[0] :])
 
 
@@ -362,25 +314,6 @@ def _never(measured: Measurement) -> Iterator[str]:
         yield "no recovery ran, but its state, effects or calls are not those after the fault."
 
 
-def _digests(measured: Measurement) -> Iterator[str]:
-    """The reference's digest sees a changed request, and neither a session nor an order of keys.
-
-    The baseline's sees also what has no meaning, and not all that has; the other is of the meaning.
-
-    What another runtime's sees is what the probe is there to find out.
-    """
-    if not ran(measured) or measured.cell.runtime != REFERENCE:
-        return
-    changed = measured.cell.digest in _SEEN.get(measured.cell.variant or "", _SEEN[BASELINE])
-    for observed in measured.observations:
-        stored, in_hand = observed.recorded.approved_digest, observed.recorded.current_digest
-        if None not in (stored, in_hand) and changed == (stored == in_hand):
-            yield (
-                f"its request is {measured.cell.digest!r}, but the two digests after "
-                f"{observed.after} are {'equal' if changed else 'different'}."
-            )
-
-
 LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _observations,
     _sequence,
@@ -388,11 +321,8 @@ LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _standing,
     _killed,
     _answered,
-    _audited,
     _counts,
     _returns,
-    _ended,
     _states,
     _never,
-    _digests,
 )

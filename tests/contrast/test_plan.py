@@ -17,7 +17,7 @@ from rcr_probes.evidence.check import check
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import FAULT_POINTS, NONE, POINTS, Capture, Cell, Plan
 from rcr_probes.report.audit_policies import DRAIN, POLICIES, SUBMISSION, Seen, seen
-from tests.evidence.test_course import Change, put
+from tests.evidence.forging import Change, put
 from tests.evidence.test_relabelled import found, told_as
 from tests.test_expected import tables
 

@@ -38,18 +38,28 @@ P3 = Cell(point="completion_audit", fault="audit_is_directory", policy="resume")
 LEFT = Cell(point="completion_audit", fault="audit_is_directory", policy="never")
 
 
+EXECUTION = {"approved": "not_started"}  # the others have one word for both
+
+
 def _state(phase: str, status: str) -> Step:
-    return (phase, "state", {"status": status, "execution": None, "evidence": []})
+    execution = EXECUTION.get(status, status)
+    return (phase, "state", {"status": status, "execution": execution, "evidence": []})
+
+
+def _came(*points: str) -> list[Step]:
+    return [("fault", "point", {"point": point}) for point in points]
 
 
 ACTED: list[Step] = [
     _state("fault", "approved"),
+    *_came("approval_audit", "start_audit", "before_action"),
     ("fault", "call", {"operation_key": "operation-0"}),
     ("fault", "effect", {"effect_id": "E1", "operation_key": "operation-0", "target": "marker-0"}),
+    *_came("after_action", "after_result"),
     _state("fault", "succeeded"),
 ]
 STRUCK: list[Step] = [
-    ("fault", "point", {"point": "completion_audit"}),
+    *_came("completion_audit"),
     ("fault", "fault", {"point": "completion_audit", "fault": "audit_is_directory"}),
     _state("fault", "failed"),
     ("fault", "return", {"error": "EISDIR"}),
@@ -104,7 +114,12 @@ def _observed(cell: Cell, verb: str) -> Observation:
     return Observation(
         after="fault" if verb == "fault" else "recover",
         events=len(steps),
-        recorded=Recorded(status, approved_digest="sha256:a", current_digest="sha256:a"),
+        recorded=Recorded(
+            status,
+            EXECUTION.get(status, status),
+            approved_digest="sha256:a",
+            current_digest="sha256:a",
+        ),
         effects=_effects(sum(lane == "effect" for _, lane, _ in steps)),
         calls=sum(lane == "call" for _, lane, _ in steps),
         error=errors[0] if errors else None,

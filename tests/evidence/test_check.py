@@ -154,6 +154,11 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     # what is empty, cut or torn
     "captures empty": (lambda f: reseal(f, []), CAPTURES, "holds no capture"),
     "plan without cells": (replan(list.clear), PLAN, "promises no cell"),
+    "plan of no name": (
+        refitted(rewrite(PLAN, lambda plan: plan.update(name="../up"))),
+        PLAN,
+        "its name is '../up', which no plan can have",
+    ),
     "plan file empty": (lambda f: (f / PLAN).write_bytes(b""), PLAN, "is empty"),
     "manifest file empty": (lambda f: (f / MANIFEST).write_bytes(b""), MANIFEST, "is empty"),
     "capture dropped": (
@@ -161,7 +166,11 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
         "captures.jsonl completion_audit/audit_is_directory/none/same/never",
         "it is missing",
     ),
-    "cut in a line": (lambda f: os.truncate(f / CAPTURES, 3000), "captures.jsonl:2", "torn"),
+    "cut in a line": (
+        lambda f: os.truncate(f / CAPTURES, sum(map(len, lines(f)[:2])) - 9),
+        "captures.jsonl:2",
+        "torn",
+    ),
     "last newline lost": (
         lambda f: reseal(f, [b"".join(lines(f))[:-1]]),
         "captures.jsonl:3",
@@ -360,11 +369,11 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     "event after the end": (
         forged(
             lambda d: d["measurement"]["events"].append(
-                {**d["measurement"]["events"][0], "seq": 12}
+                {**d["measurement"]["events"][0], "seq": 17}
             )
         ),
         P3_LINE,
-        "the last observation is cut at 12",
+        "the last observation is cut at 17",
     ),
     "event of another phase": (
         measurement("events.0.phase", "recover"),
@@ -390,7 +399,7 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     ),
     "error changed": (measurement("observations.1.error", "EIO"), P3_LINE, "its caller saw 'EIO'"),
     "return removed": (
-        measurement("events.7.lane", "audit"),
+        measurement("events.12.lane", "audit"),
         P3_LINE,
         "no event says what it returned",
     ),

@@ -11,7 +11,8 @@ import pytest
 from rcr_probes import run as runs
 from rcr_probes import strace
 from rcr_probes.model import Capture, Cell, Plan
-from tests.evidence.test_course import KILLED, Change, committed, put
+from tests.evidence.forging import Change, committed, put
+from tests.evidence.test_course import KILLED
 from tests.evidence.test_relabelled import found, told_as
 
 pytestmark = pytest.mark.skipif(

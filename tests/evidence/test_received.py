@@ -21,7 +21,7 @@ from rcr_probes.evidence.check import check
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import WORKER, Capture
 from tests.evidence import made
-from tests.evidence.test_course import Change, every, put
+from tests.evidence.forging import Change, every, put
 
 ROOT = Path(__file__).parents[2]
 WORKERS = ROOT / "examples" / "unmodified-worker"

@@ -19,7 +19,8 @@ from rcr_probes import strace
 from rcr_probes.evidence import consistency, seal
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import Capture, Cell, Plan
-from tests.evidence.test_course import KILLED, RAISED, Change, committed, insert, put
+from tests.evidence.forging import Change, committed, insert, put
+from tests.evidence.test_course import KILLED, RAISED
 
 ROOT = Path(__file__).parents[2]
 FORKING = "tests.forking_runtime:runtime"

@@ -10,7 +10,7 @@ import pytest
 from rcr_probes import run as runs
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Capture, Cell, Plan
-from tests.evidence.test_course import Change, insert, put
+from tests.evidence.forging import Change, insert, put
 from tests.evidence.test_relabelled import found, told_as
 from tests.faults.beside import WHY_NOT
 

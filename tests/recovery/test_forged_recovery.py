@@ -16,7 +16,7 @@ from rcr_probes import run as runs
 from rcr_probes.evidence import consistency, seal
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import ORIGINALS, WITNESSES, Capture, Cell, Plan
-from tests.evidence.test_course import Change, insert, put, remove
+from tests.evidence.forging import Change, insert, put, remove
 
 BEFORE: dict[str, Any] = {"point": "before_action", "fault": "kill", "policy": "evidence_gated"}
 AFTER: dict[str, Any] = {"point": "after_action", "fault": "kill", "policy": "evidence_gated"}

@@ -1,0 +1,129 @@
+"""What the reference cannot have done is found; what it is known by is what it says of itself."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from rcr_probes.evidence import of_reference, store
+from rcr_probes.reference.adapter import ApprovalRuntime
+from rcr_probes.reference.records import ExecutionStatus, Status
+from tests.evidence.forging import ROOT, Change, every, found, put
+
+P3 = "completion_audit/audit_is_directory/none/same/resume"
+RAISED = "after_action/exception/none/same/resume"
+
+
+def together(*changes: Change) -> Change:
+    """Several changes, one after the other."""
+
+    def change(data: Any) -> None:
+        for each in changes:
+            each(data)
+
+    return change
+
+
+def renamed(name: str, old: str, new: str) -> Change:
+    """One word for another in every event and every observation: so that all agree."""
+
+    def change(data: Any) -> None:
+        values = [e["value"] for e in data["events"]]
+        for value in (*values, *(o["recorded"] for o in data["observations"])):
+            if value.get(name) == old:
+                value[name] = new
+
+    return change
+
+
+def swapped(one: str, other: str) -> Change:
+    """Two points of the operation change places, with all that names them."""
+
+    def change(data: Any) -> None:
+        names = {one: other, other: one}
+        for event in data["events"]:
+            point = event["value"].get("point")
+            if event["phase"] == "fault" and point in names:
+                event["value"]["point"] = names[point]
+
+    return change
+
+
+def moved(event: str, to: int) -> Change:
+    """One line of the audit comes elsewhere among the events of its phase."""
+
+    def change(data: Any) -> None:
+        events = data["events"]
+        at = next(n for n, e in enumerate(events) if e["value"].get("event") == event)
+        events.insert(to, events.pop(at))
+        for number, each in enumerate(events):
+            each["seq"] = number
+
+    return change
+
+
+WAYS = {
+    "state that it does not have": (P3, renamed("status", "failed", "banana"), "does not have"),
+    "execution that it does not have": (
+        P3,
+        renamed("execution", "failed", "banana"),
+        "a state that the reference does not have",
+    ),
+    "record that is missing, and tells": (
+        P3,
+        renamed("status", "failed", "missing"),
+        "a state that the reference does not have",
+    ),
+    "audit line that it does not write": (
+        P3,
+        renamed("event", "operation.started", "operation.banana"),
+        "which the reference does not write",
+    ),
+    "points that change places": (
+        RAISED,
+        swapped("approval_audit", "start_audit"),
+        "to which it cannot have come by then",
+    ),
+    "point that was left out": (
+        RAISED,
+        renamed("point", "start_audit", "before_action"),
+        "to which it cannot have come by then",
+    ),
+    "line before its point": (RAISED, moved("operation.started", 0), "had not come to"),
+    "line more often than its point": (
+        RAISED,
+        renamed("event", "operation.prepared", "operation.approved"),
+        "had not come to 'approval_audit'",
+    ),
+    "call of another key": (P3, every("call", operation_key="x"), "not the operation's key"),
+    "what its states say": (P3, put("says.failed", "not_done"), "is not what they say"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_the_reference_cannot_have_done_is_found(way: str) -> None:
+    """However carefully all else was made to fit."""
+    cell, change, said = WAYS[way]
+    problems = found(cell, change)
+    assert any(said in problem for problem in problems), problems
+
+
+def test_what_is_known_of_the_reference_is_what_it_says_of_itself() -> None:
+    """Its words are written down in the evidence's own code, which may not import a runtime."""
+    assert ApprovalRuntime.says == of_reference.SAYS
+    assert set(of_reference.SAYS) == set(get_args(Status))
+    assert set(of_reference.EXECUTIONS) == set(get_args(ExecutionStatus))
+
+
+def test_every_line_that_it_writes_is_known_and_no_other() -> None:
+    """What no cell has is what no cell asks for: a decision against it, or years of waiting."""
+    written = {
+        event.value["event"]
+        for plan in ("faults", "syscalls", "power")
+        for capture in store.read(ROOT / "evidence" / plan).captures()
+        for event in capture.measurement.events
+        if event.lane == "audit"
+    }
+    unasked = {f"operation.{word}" for word in ("rejected", "cancelled", "expired")}
+    assert written | unasked == of_reference.AUDITED.keys()
