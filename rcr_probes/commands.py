@@ -180,7 +180,11 @@ def explain(args: Namespace) -> int:
     from rcr_probes.report.explain import explain, matching
 
     evidence = store.read_whole(args.folder)
-    cell = matching(args.cell, (c.id for c in evidence.plan.cells))
+    cells = (c.id for c in evidence.plan.cells)
+    if args.cell is None:
+        print("\n".join(map(printable, cells)))
+        return 0
+    cell = matching(args.cell, cells)
     print("\n".join(explain(evidence.capture(cell), args.lang)))
     return 0
 

@@ -145,7 +145,8 @@ def _export(parser: argparse.ArgumentParser) -> None:
 def _explain(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", **_FOLDER)
-    add("cell", metavar="CELL", help="its id, or a part that no other id holds")
+    said = "its id, or a part that no other id holds; left out: the ids of all"
+    add("cell", nargs="?", metavar="CELL", help=said)
 
 
 def _check(parser: argparse.ArgumentParser) -> None:

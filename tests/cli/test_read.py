@@ -27,6 +27,13 @@ def test_a_part_of_an_id_names_a_cell(article: Path, capsys: Captured) -> None:
     assert capsys.readouterr().out.startswith("start_audit/audit_is_directory/none/same/resume\n")
 
 
+def test_without_a_cell_their_ids_are_listed(article: Path, capsys: Captured) -> None:
+    """One a line, in the order of the plan, for the reader to copy one."""
+    assert rcr("explain", article) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert (len(listed), listed[0], listed.count(P3)) == (6, "none/none/none/same/again", 1)
+
+
 def test_an_ambiguous_part_lists_what_it_may_mean(article: Path, capsys: Captured) -> None:
     """The reader copies the right one."""
     said = refused(capsys, "explain", article, "completion_audit")
