@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """This process's own attempt.
 
     Attributes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from rcr_probes import files
 from rcr_probes.model import Json, Lane
@@ -19,8 +19,7 @@ UNREADABLE = "unreadable"
 UNKNOWN_POINT = "UNKNOWN_POINT"
 
 
-@dataclass(frozen=True, slots=True)
-class EffectLine:
+class EffectLine(Struct, frozen=True):
     """One effect, as the executor appended it."""
 
     operation_key: str
@@ -28,15 +27,13 @@ class EffectLine:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallLine:
+class CallLine(Struct, frozen=True):
     """One entry into the executor."""
 
     operation_key: str
 
 
-@dataclass(frozen=True, slots=True)
-class EventLine:
+class EventLine(Struct, frozen=True):
     """One event: written by the process ``pid`` of the phase named ``phase``.
 
     ``path`` names the audit file where one is concerned, and ``at`` is when it was written, in
@@ -79,8 +76,7 @@ def rewrite(path: str, lines: Iterable[Any]) -> None:
 Line = TypeVar("Line")
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger(Generic[Line]):
+class Ledger(Struct, Generic[Line], frozen=True):
     """What a ledger holds.
 
     Attributes:

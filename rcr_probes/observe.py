@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -80,7 +80,7 @@ def written(place: str, since: Ledger[EventLine] | None = None) -> Ledger[EventL
     now = ledger.read(os.path.join(place, folder.EVENTS), EventLine)
     if since is None or now.lines[: len(since.lines)] == since.lines:
         return now
-    return replace(now, damage=(*now.damage, "events.jsonl: what stood there is gone"))
+    return Ledger(now.lines, (*now.damage, "events.jsonl: what stood there is gone"))
 
 
 def hung(place: str) -> bool:

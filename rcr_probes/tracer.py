@@ -14,8 +14,9 @@ import signal
 import struct
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NoReturn
+
+from msgspec import Struct
 
 from rcr_probes.errors import FaultError
 
@@ -37,8 +38,7 @@ PERMIT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
+class _Machine(Struct, frozen=True):
     """Where a processor keeps what is looked at or changed here.
 
     Attributes:

@@ -109,6 +109,8 @@ STANDARD_ALONE = (
     "publish/layout", "publish/listed", "publish/page", "publish/provenance", "publish/said",
     "publish/standalone", "publish/statement", "publish/verify",
 )  # fmt: skip
+# Modules that a phase imports, and whose frozen values are dataclasses.
+DATACLASSES = {"model", "witness", "strace", "runtime", "points"}
 # What no process of a cell may import; and what the process that forks may not import either.
 HEAVY = {"pandas", "numpy", "matplotlib", "rich", "typer", "papermill"}
 SLOWS_FORKS = {"threading", "subprocess", "logging", "concurrent.futures", "multiprocessing"}
@@ -186,6 +188,19 @@ def loaded(program: str) -> set[str]:
 def test_a_cells_processes_import_nothing_heavy(program: str, banned: set[str]) -> None:
     """Neither the phase nor the process that forks it pays for tables, figures or threads."""
     assert not {name for name in loaded(program) if name in banned}
+
+
+def test_a_phase_compiles_no_dataclass_that_could_be_a_struct() -> None:
+    """Only what check.py embeds, and what is handed to a runtime, pays in each spawned phase."""
+    program = (
+        "import sys, rcr_probes.phase, rcr_probes.reference\n"
+        "from dataclasses import is_dataclass\n"
+        "own = [m for name, m in sys.modules.items() if name.startswith('rcr_probes')]\n"
+        "kinds = [k for m in own for k in vars(m).values() if isinstance(k, type)]\n"
+        "found = {k.__module__ for k in kinds if is_dataclass(k)}\n"
+        "assert found == {f'rcr_probes.{name}' for name in DATACLASSES}, found"
+    )
+    loaded(f"DATACLASSES = {sorted(DATACLASSES)!r}\n{program}")
 
 
 def test_the_whole_course_of_a_cell_imports_nothing_heavy(tmp_path: Path) -> None:

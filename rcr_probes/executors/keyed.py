@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rcr_probes import folder, ledger
 from rcr_probes.executors.marker import Emit, LedgerDamaged, Marker, Reached, of_key
 from rcr_probes.model import Json, Known
 
 
-@dataclass(frozen=True, slots=True)
-class KeyLine:
+class KeyLine(Struct, frozen=True):
     """One key, as an executor that has a store for them recorded it."""
 
     operation_key: str

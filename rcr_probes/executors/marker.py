@@ -6,7 +6,8 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from rcr_probes import folder, ledger
 from rcr_probes.ledger import CallLine, EffectLine
@@ -17,8 +18,7 @@ Emit = Callable[[Lane, Mapping[str, Json]], None]
 Reached = Callable[[str, str | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLine:
+class TokenLine(Struct, frozen=True):
     """The lowest fencing token that is accepted from now on."""
 
     token: int
