@@ -16,7 +16,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -40,30 +40,58 @@ _FOR_ENDING = 10.0  # seconds for the cluster to end what runs there
 Environment = Mapping[str, Json]
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A cluster that has answered.
+
+    Attributes:
+        address: of its scheduler.
+        client: Dask's, of the scheduler.
+        threads: how many cells it runs at a time; 1 or more.
+    """
+
+    address: str
+    client: Any
+    threads: int
+
+
+@contextlib.contextmanager
+def reached(address: str) -> Iterator[Reached]:
+    """The cluster of a scheduler, for as long as the block lasts.
+
+    Args:
+        address: ``tcp://HOST:PORT``.
+
+    Raises:
+        RcrError: Dask is not installed, no scheduler answers, or it has no workers.
+    """
+    client = _connected(address)
+    try:
+        yield Reached(address, client, _threads(client, address))
+    finally:
+        with contextlib.suppress(Exception):
+            client.close(_FOR_ENDING)
+
+
 @contextlib.contextmanager
 def lanes(
-    address: str, cells: int, most: int | None, runtimes: Sequence[str], here: Environment,
+    there: Reached, cells: int, most: int | None, runtimes: Sequence[str], here: Environment,
     names: Iterator[str],
 ) -> Iterator[Sequence[Lane]]:  # fmt: skip
     """As many lanes as the cluster has threads. What still runs there is ended with the block.
 
     Args:
-        address: of the scheduler, ``tcp://HOST:PORT``.
+        there: the cluster.
         cells: how many there are to run.
         most: lanes at most; None is no limit.
         runtimes: under probe.
         here: the environment of this process; a worker must have the same.
         names: for the workers, in order of appearance.
-
-    Raises:
-        RcrError: Dask is not installed, or there is no cluster.
     """
-    client = _connected(address)
-    run = uuid.uuid4().hex
-    asked = _Asked(client, run, tuple(runtimes), here, names)
+    client, run = there.client, uuid.uuid4().hex
+    asked = _Asked(there, run, tuple(runtimes), here, names)
     try:
-        threads = _threads(client, address)
-        number = min(cells or 1, threads, most or threads)
+        number = min(cells or 1, there.threads, most or there.threads)
         yield [_Remote(asked) for _ in range(number)]
     finally:
         with contextlib.suppress(Exception):  # who is gone runs nothing any more
@@ -71,18 +99,16 @@ def lanes(
             client.sync(
                 client._run, end_there, run, on_error="ignore", callback_timeout=_FOR_ENDING
             )
-        with contextlib.suppress(Exception):
-            client.close(_FOR_ENDING)
 
 
 class _Asked:
     """What all lanes share: the cluster, and what is asked of each of its workers."""
 
     def __init__(
-        self, client: Any, run: str, runtimes: tuple[str, ...], here: Environment,
+        self, there: Reached, run: str, runtimes: tuple[str, ...], here: Environment,
         names: Iterator[str],
     ) -> None:  # fmt: skip
-        self.client = client
+        self.there = there
         self.run = run
         self.runtimes = runtimes
         self.here = here
@@ -91,9 +117,27 @@ class _Asked:
         self.waiting: set[Any] = set()  # futures whose results nobody has taken yet
 
     def submit(self, job: Job) -> Any:
-        future = self.client.submit(run_there, job, self.run, self.runtimes, pure=False)
+        """What will be the answer to a job.
+
+        Raises:
+            RcrError: the scheduler is gone.
+        """
+        try:
+            future = self.there.client.submit(run_there, job, self.run, self.runtimes, pure=False)
+        except Exception as error:  # a client that has given up the scheduler takes nothing more
+            raise _gone(self.there.address) from error
         self.waiting.add(future)
         return future
+
+    def threads(self) -> int:
+        """How many threads the cluster has now.
+
+        Raises:
+            OSError: its scheduler is gone, or says nothing.
+        """
+        client = self.there.client
+        found: Mapping[str, int] = client.sync(client.scheduler.ncores, callback_timeout=_LOST)
+        return sum(found.values())
 
     def named(self, there: str) -> str:
         """Our own name for a worker: its own may hold a host."""
@@ -130,6 +174,8 @@ class _Remote:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
+            if future.status != "error":  # it is not the cell that has failed
+                raise _gone(self._asked.there.address) from error
             raise _failed(error) from error
         finally:
             self._asked.waiting.discard(future)
@@ -150,7 +196,7 @@ class _Remote:
             try:
                 made: tuple[bytes, str, Environment] = future.result(timeout=_LOOK)
             except TimeoutError:
-                alone = 0.0 if self._asked.client.nthreads() else alone + _LOOK
+                alone = 0.0 if self._asked.threads() else alone + _LOOK
                 if alone < _LOST:
                     continue
                 raise RcrError(
@@ -206,6 +252,14 @@ def _threads(client: Any, address: str) -> int:
         ) from error
     threads: int = sum(client.nthreads().values())
     return max(1, threads)
+
+
+def _gone(address: str) -> RcrError:
+    return RcrError(
+        f"The scheduler at {address} is gone.",
+        "What is measured is kept: start it and its workers again (dask scheduler, "
+        f"dask worker {address}), and type the same command again, which goes on from there.",
+    )
 
 
 def _failed(error: BaseException) -> RcrError:

@@ -63,7 +63,8 @@ def run(
     Raises:
         UnknownName: a name in the plan that nothing knows.
         PlanError: a plan that cannot be run, or a folder that cannot take it.
-        RcrError: the cells are to run on this machine, and it is no Linux.
+        RcrError: the cells are to run on this machine, and it is no Linux; or the cluster is not
+            there, of which nothing is written, or is gone, and what was measured is kept.
         NoRoom: there is too little space where cells stand.
         OSError: the folder cannot be written.
     """
@@ -84,22 +85,21 @@ def run(
                 "Run the cell here to look into its folder: --only CELL --keep",
             )
     folder = Path(into) if into is not None else Path("runs", checked.name)
-    if again and folder.exists():
-        write.set_aside(folder)
-    if (folder / store.PLAN).exists() and store.read_plan(folder) != checked:
+    if not again and (folder / store.PLAN).exists() and store.read_plan(folder) != checked:
         raise PlanError(
             f"{folder} holds another plan.",
             "Name another folder with --into, or run with --again; what it holds is kept aside.",
         )
-    if (folder / store.MANIFEST).exists():
+    if not again and (folder / store.MANIFEST).exists():
         return store.read_whole(folder)
     if on is None:
         linux.require()
     runtimes = tuple(dict.fromkeys(cell.runtime for cell in checked.cells))
     with (
-        write.Writer(folder, checked, versions(runtimes)) as writer,
+        contextlib.nullcontext() if on is None else cluster.reached(on) as there,
+        _writer(folder, checked, runtimes, again) as writer,  # once it is clear who is to run it
         _place(folder, keep) as place,
-        _lanes(writer, len(checked.cells) - writer.done, workers, on, runtimes) as lanes,
+        _lanes(writer, len(checked.cells) - writer.done, workers, there, runtimes) as lanes,
     ):
         jobs = (
             Job(cell, _folder(place, number, cell, keep), start, deadline, keep)
@@ -117,14 +117,23 @@ def run(
         return writer.seal()
 
 
+def _writer(folder: Path, plan: Plan, runtimes: Sequence[str], again: bool) -> write.Writer:
+    """What writes the folder; with ``again``, what it holds is set aside before."""
+    packages = versions(runtimes)
+    if again and folder.exists():
+        write.set_aside(folder)
+    return write.Writer(folder, plan, packages)
+
+
 def _lanes(
-    writer: write.Writer, cells: int, workers: int | None, on: str | None, runtimes: Sequence[str]
-) -> AbstractContextManager[Sequence[Lane]]:
+    writer: write.Writer, cells: int, workers: int | None, there: cluster.Reached | None,
+    runtimes: Sequence[str],
+) -> AbstractContextManager[Sequence[Lane]]:  # fmt: skip
     """What runs the cells that are left: this machine, or a cluster."""
-    if on is None:
+    if there is None:
         return pool.local(min(workers or _cores(), cells or 1))
     names = writer.where.unused()
-    return cluster.lanes(on, cells, workers, runtimes, writer.environment, names)
+    return cluster.lanes(there, cells, workers, runtimes, writer.environment, names)
 
 
 @contextlib.contextmanager

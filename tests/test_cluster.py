@@ -258,17 +258,51 @@ def verdict(capture: Capture) -> str:
     return capture.judgement.verdict.verdict
 
 
-def test_a_cluster_that_is_gone_is_said_and_what_is_measured_is_kept(
-    pair: Cluster, tmp_path: Path
+@pytest.mark.parametrize("whom", ["scheduler", "everything"])
+def test_a_scheduler_that_dies_ends_the_run_and_the_same_command_goes_on(
+    pair: Cluster, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, whom: str
 ) -> None:
-    """The same command resumes."""
+    """Within a minute it says so, and how to go on; what was sealed stays, byte for byte."""
+    plan, folder = Plan("swept", CELLS), tmp_path / "swept"
 
     def end(done: int, total: int) -> None:
         if done == 3:
-            pair.end()
+            pair.scheduler.kill() if whom == "scheduler" else pair.end()
 
-    with pytest.raises(RcrError, match="What is measured is kept"):
-        runs.run(Plan("swept", CELLS), tmp_path / "swept", on=pair.address, progress=end)
+    begun = time.monotonic()
+    with pytest.raises(RcrError, match=r"scheduler.*is gone") as said:
+        runs.run(plan, folder, on=pair.address, progress=end)
+    assert time.monotonic() - begun < LONGEST / 2
+    assert "What is measured is kept" in said.value.remedy
+    assert f"dask worker {pair.address}" in said.value.remedy
+    kept = (folder / store.CAPTURES).read_bytes()
+    assert 3 <= kept.count(b"\n") < len(CELLS)
+    assert not (folder / store.MANIFEST).exists()
+    other = Cluster(tmp_path_factory.mktemp("other"), 1)
+    try:
+        runs.run(plan, folder, on=other.address)
+    finally:
+        other.end()
+    assert (folder / store.CAPTURES).read_bytes().startswith(kept)
+    assert check(folder).findings == ()
+
+
+def test_a_scheduler_that_says_nothing_any_more_is_gone(
+    pair: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection stands, as where its machine is stuck: nobody waits for it for ever."""
+    monkeypatch.setattr(cluster, "_LOOK", 0.5)
+    monkeypatch.setattr(cluster, "_LOST", 3.0)
+    monkeypatch.setattr(cluster, "_FOR_ENDING", 2.0)
+
+    def freeze(done: int, total: int) -> None:
+        if done == 3:
+            pair.scheduler.send_signal(signal.SIGSTOP)
+
+    begun = time.monotonic()
+    with pytest.raises(RcrError, match=r"scheduler.*is gone"):
+        runs.run(Plan("swept", CELLS), tmp_path / "swept", on=pair.address, progress=freeze)
+    assert time.monotonic() - begun < LONGEST / 2
     assert (tmp_path / "swept" / store.CAPTURES).read_bytes().count(b"\n") >= 3
 
 
@@ -320,7 +354,10 @@ def test_a_cell_that_takes_every_dask_worker_with_it_is_unknown(
 
     monkeypatch.setattr(cluster._Remote, "_result", gives_up)
     here, names = write.environment(), iter(["worker-1"])
-    with cluster.lanes(pair.address, 1, None, [CELLS[0].runtime], here, names) as lanes:
+    with (
+        cluster.reached(pair.address) as there,
+        cluster.lanes(there, 1, None, [CELLS[0].runtime], here, names) as lanes,
+    ):
         lanes[0].send(Job(CELLS[0], "", "fork", 30.0))
         received = lanes[0].receive()
     assert verdict(received.capture) == "unknown"
@@ -350,18 +387,27 @@ def test_what_is_no_address_is_refused_before_anything_is_written(
 def test_nobody_there_is_said_with_what_to_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No scheduler; and one without workers."""
+    """No scheduler; and one without workers. Nothing is begun, and with --again nothing moved."""
     monkeypatch.setattr(cluster, "_CONNECT", 2.0)
-    run = ["run", "article", "--into", str(tmp_path / "article"), "--on"]
+    runs_in, log = tmp_path / "runs", tmp_path / "log"
+    log.mkdir()
+    run = ["run", "article", "--into", str(runs_in / "article"), "--on"]
     assert main([*run, "tcp://127.0.0.1:9"]) == 2
     assert "dask scheduler" in capsys.readouterr().err
-    alone = Cluster(tmp_path, 0)
+    assert not runs_in.exists()
+    alone = Cluster(log, 0)
     try:
         monkeypatch.setattr(cluster, "_CONNECT", 5.0)
         assert main([*run, alone.address]) == 2
         assert f"dask worker {alone.address}" in capsys.readouterr().err
     finally:
         alone.end()
+    assert not runs_in.exists()
+    monkeypatch.setattr(cluster, "_CONNECT", 2.0)
+    measured = runs.run("article", runs_in / "article", workers=1)
+    assert main([*run, "tcp://127.0.0.1:9", "--again"]) == 2
+    assert list(runs_in.iterdir()) == [measured.folder]
+    assert check(measured.folder).findings == ()
 
 
 def test_another_environment_is_refused(tmp_path: Path, pair: Cluster) -> None:
@@ -369,7 +415,10 @@ def test_another_environment_is_refused(tmp_path: Path, pair: Cluster) -> None:
     names = iter(["worker-1"])
     here = {**write.environment(), "python": "2.7.18"}
     runtime = CELLS[0].runtime
-    with cluster.lanes(pair.address, 1, None, [runtime], here, names) as lanes:
+    with (
+        cluster.reached(pair.address) as there,
+        cluster.lanes(there, 1, None, [runtime], here, names) as lanes,
+    ):
         lanes[0].send(Job(CELLS[0], "", "fork", 30.0))
         with pytest.raises(RcrError, match=r"python: 3\.\d+\.\d+ there, 2\.7\.18 here"):
             lanes[0].receive()
