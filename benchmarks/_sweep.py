@@ -6,6 +6,8 @@ no two lines are the same, and every line is sealed as a run seals it.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +32,29 @@ def sealed(place: Path, captures: int) -> Path:
             for capture in _repeated(one, repeats):
                 writer.append(capture)
         return writer.seal().folder
+
+
+_PEAK = """
+import sys
+from pathlib import Path
+from rcr_probes.cli import main
+if main(sys.argv[1:]):
+    sys.exit("it has failed")
+[most] = [x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM")]
+print(most.split()[1], file=sys.stderr)
+"""
+
+
+def peak(*words: str) -> float:
+    """Bytes that an ``rcr`` command had in memory at most.
+
+    It says so itself: what the system tells of a child that has ended counts this process in.
+    """
+    command = [sys.executable, "-c", _PEAK, *words]
+    done = subprocess.run(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True
+    )
+    return 1024.0 * int(done.stderr.split()[-1])
 
 
 def lines(place: Path) -> Iterator[bytes]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,33 +89,12 @@ def integrity(folder: Path) -> None:
         whole(folder)
 
 
-PEAK = """
-import sys
-from pathlib import Path
-from rcr_probes.cli import main
-if main(["check", sys.argv[1]]):
-    sys.exit("it is not sound")
-[most] = [x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM")]
-print(most.split()[1])
-"""
-
-
-def peak(folder: Path) -> float:
-    """Bytes that ``rcr check`` had in memory at most.
-
-    It says so itself: what the system tells of a child that has ended counts this process in.
-    """
-    words = [sys.executable, "-c", PEAK, str(folder)]
-    said = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return 1024.0 * int(said.split()[-1])
-
-
 @contextlib.contextmanager
 def taking(captures: int = CAPTURES) -> Iterator[Taking]:
     with tempfile.TemporaryDirectory(prefix="rcr-bench-") as scratch:
         sweep = _sweep.sealed(Path(scratch, "sweep"), captures)
         many = _sweep.sealed(Path(scratch, "many"), 10 * captures)
-        memory = (peak(many), peak(sweep))
+        memory = (_sweep.peak("check", str(many)), _sweep.peak("check", str(sweep)))
 
         def pair() -> dict[str, Pair]:
             least = seconds(lambda: floor(sweep))

@@ -25,8 +25,7 @@ PAGE = """
 A cell of a table is made when it is asked for, plan.json is written a cell at a time, and a \
 capture is written when it comes back: what grows is 4 bytes for each combination of a table, and \
 what the allocator leaves. The lanes answer at once here, with the line of a capture that was \
-measured before; all else is what `rcr run` does, but for its tables, which read what was sealed. \
-Whoever opens sealed evidence reads plan.json whole.
+measured before; all else is what `rcr run` does, but for its tables, which read what was sealed.
 """
 
 

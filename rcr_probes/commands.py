@@ -109,7 +109,7 @@ def show(args: Namespace) -> int:
     if args.json:
         terminal.print_json(evidence.rows())
     elif args.csv:
-        terminal.print_csv(list(evidence.rows()))
+        terminal.print_csv(evidence)
     elif args.markdown:
         terminal.print_markdown(terminal.every(evidence, args.lang))
     elif not isinstance(evidence, Exported) and probed.is_probe(evidence):

@@ -6,14 +6,20 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, naming
 from rcr_probes.evidence.form import CAPTURES, holds_evidence
-from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, WHOLE, YES_OR_NO, Row
+from rcr_probes.evidence.rows import (
+    PUBLISHED_VERDICT,
+    WHOLE,
+    YES_OR_NO,
+    Row,
+    columns,
+)
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import WORKER
 
@@ -32,12 +38,14 @@ class Exported:
         plan: the name of the plan that the rows are of.
         captures_sha256: digest of the captures that they were made from.
         count: how many rows there are.
+        columns: of the rows.
     """
 
     file: Path
     plan: str
     captures_sha256: str
     count: int
+    columns: tuple[str, ...]
 
     def rows(self) -> Iterator[Row]:
         """Every row, in the order of the plan; one row group is in memory at a time.
@@ -62,7 +70,7 @@ class Exported:
         return all(row["runtime"] == WORKER for row in self.rows())
 
 
-# What tables are drawn of: both have rows().
+# What tables are drawn of: both have rows() and columns.
 Rowed: TypeAlias = Evidence | Exported
 
 
@@ -86,12 +94,12 @@ def export(evidence: Evidence, to: str | os.PathLike[str], *, together: int = _T
     _refuse(place)
     parquet = _parquet()
     place.parent.mkdir(parents=True, exist_ok=True)
-    published = any(row.get(PUBLISHED_VERDICT) is not None for row in evidence.rows())
+    names = evidence.columns
     with (
         naming(place),
         tempfile.TemporaryDirectory(dir=place.parent, prefix=".rcr-export-") as beside,
     ):
-        made, schema, count = Path(beside, place.name), _schema(published), 0
+        made, schema, count = Path(beside, place.name), _schema(names), 0
         with (
             open(made, "xb") as file,  # a name that is no UTF-8 is beyond pyarrow
             parquet.ParquetWriter(file, schema, compression="zstd") as writer,
@@ -118,14 +126,15 @@ def opened(file: str | os.PathLike[str]) -> Exported:
         raise NotEvidence(
             f"There is no file {place}.", f"Make one with: rcr export DIR --to {place}"
         )
-    made = _metadata(place)
+    made, names = _metadata(place)
     if made["schema"] != SCHEMA:
         raise EvidenceError(
             place.name,
             f"is of format {made['schema']!r}; this version reads format {SCHEMA}.",
             "Read it with the version of rcr-probes that made it, or export the evidence anew.",
         )
-    return Exported(place, str(made["plan"]), str(made["captures_sha256"]), int(made["rows"]))
+    said = str(made["plan"]), str(made["captures_sha256"]), int(made["rows"])
+    return Exported(place, *said, names)
 
 
 def is_exported(place: Path) -> bool:
@@ -147,12 +156,10 @@ def _refuse(place: Path) -> None:
         )
 
 
-def _schema(published: bool) -> Any:
+def _schema(names: Sequence[str]) -> Any:
     import pyarrow as pa
 
-    kinds = dict.fromkeys(COLUMNS, pa.string())
-    kinds |= dict.fromkeys(WHOLE, pa.int64()) | dict.fromkeys(YES_OR_NO, pa.bool_())
-    names = (*COLUMNS, PUBLISHED_VERDICT) if published else COLUMNS
+    kinds = dict.fromkeys(WHOLE, pa.int64()) | dict.fromkeys(YES_OR_NO, pa.bool_())
     return pa.schema([(name, kinds.get(name, pa.string())) for name in names])
 
 
@@ -179,8 +186,8 @@ def _said(evidence: Evidence, count: int) -> bytes:
     return json.dumps(said).encode()
 
 
-def _metadata(place: Path) -> dict[str, Any]:
-    """What the file says of itself.
+def _metadata(place: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the file says of itself, and its columns.
 
     Raises:
         NotEvidence: it says nothing, or lacks a column.
@@ -194,7 +201,7 @@ def _metadata(place: Path) -> dict[str, Any]:
         if not isinstance(made, dict) or not wanted <= made.keys():
             raise ValueError("its metadata lacks a key")
         if made["schema"] == SCHEMA and not any(
-            schema.equals(_schema(published)) for published in (False, True)
+            schema.equals(_schema(columns(published))) for published in (False, True)
         ):
             raise ValueError("its columns are others")
     except _unreadable(KeyError, ValueError) as error:
@@ -202,7 +209,7 @@ def _metadata(place: Path) -> dict[str, Any]:
             f"{place} is no file that rcr export made ({error}).",
             "Make one with: rcr export DIR --to FILE.parquet",
         ) from error
-    return made
+    return made, tuple(schema.names)
 
 
 def _groups(place: Path) -> Iterator[Any]:

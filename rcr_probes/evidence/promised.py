@@ -80,6 +80,18 @@ def streamed(path: Path) -> Promised:
     return Promised(name, count, True, lambda: _again(path))
 
 
+def parted(file: IO[bytes]) -> tuple[str, Iterator[tuple[bytes, int, int]]]:
+    """A plan's name; and of each cell the text without its seed and repeat, its seed, its repeat.
+
+    No cell is there twice, unless two texts are of one.
+
+    Raises:
+        OtherForm: as ``streamed``; it is found as the cells are read.
+    """
+    name, blocks = _opened(file)
+    return name, map(_Rising().see, blocks)
+
+
 def _again(path: Path) -> Iterator[Repeat]:
     with open(path, "rb") as file:
         try:
@@ -152,10 +164,11 @@ class _Rising:
         self._last: dict[bytes, tuple[int, int]] = {}
         self._slow: dict[bytes, set[str]] = {}
 
-    def see(self, block: bytes) -> None:
+    def see(self, block: bytes) -> tuple[bytes, int, int]:
+        """What stands before the seed, the seed, and the repeat."""
         head, _, counted = block.rpartition(_SEED)
         seed, _, repeat = counted.partition(_REPEAT)
-        if not WHOLE.fullmatch(seed):
+        if not (WHOLE.fullmatch(seed) and WHOLE.fullmatch(repeat)):
             raise OtherForm
         now, last = (int(seed), int(repeat)), self._last.get(head)
         self._last[head] = now
@@ -163,10 +176,11 @@ class _Rising:
             if len(self._last) > MOST_CELLS // 10:
                 raise OtherForm  # they would have to be kept, each by its text
             self._slow[head] = {"seed", "repeat"}
-            return
+            return head, *now
         if now <= last:
             self._slow[head].discard("seed")
         if now[::-1] <= last[::-1]:
             self._slow[head].discard("repeat")
         if not self._slow[head]:
             raise OtherForm
+        return head, *now

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TextIO
 
 from rcr_probes.errors import printable
 from rcr_probes.model import NONE, Capture, Cell, Observation
@@ -58,6 +58,11 @@ WHOLE = frozenset(
 )
 YES_OR_NO = frozenset(["fired", "call_needed"])
 PUBLISHED_VERDICT = "published_verdict"  # one column more, where rows were published by others
+
+
+def columns(published: bool) -> tuple[str, ...]:
+    """The columns of rows of which some have a published verdict, or none has."""
+    return (*COLUMNS, PUBLISHED_VERDICT) if published else COLUMNS
 
 
 def row(capture: Capture) -> Row:
@@ -122,19 +127,23 @@ def rows(captures: Iterable[Capture]) -> list[Row]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Rows as CSV: null is empty, and true and false are written as in JSON.
+    """Rows as CSV, with every column that any of them has."""
+    text = io.StringIO()
+    write_csv(text, rows, list(dict.fromkeys(name for row in rows for name in row)))
+    return text.getvalue()
+
+
+def write_csv(to: TextIO, rows: Iterable[Row], columns: Sequence[str]) -> None:
+    """Write rows as CSV, one after another: null is empty, true and false are as in JSON.
 
     A text that a spreadsheet would compute, or a terminal obey, is spelled out: one of evidence
     that is sound never is. JSON has it as it is.
     """
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(to, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
         values = (row.get(name) for name in columns)
         writer.writerow(str(v).lower() if isinstance(v, bool) else _inert(v) for v in values)
-    return text.getvalue()
 
 
 def _inert(value: Value) -> Value:

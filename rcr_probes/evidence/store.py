@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from rcr_probes.errors import EvidenceError, NotEvidence, UnknownName
-from rcr_probes.evidence import alike, seal
+from rcr_probes.evidence import alike, planned, seal
 from rcr_probes.evidence.form import CAPTURES as CAPTURES
 from rcr_probes.evidence.form import ENVIRONMENT as ENVIRONMENT
 from rcr_probes.evidence.form import MANIFEST as MANIFEST
 from rcr_probes.evidence.form import PLAN as PLAN
 from rcr_probes.evidence.form import SCHEMA, regular, sha256
 from rcr_probes.evidence.form import Manifest as Manifest
-from rcr_probes.evidence.promised import MOST_KNOWN, apart
-from rcr_probes.evidence.rows import Row, repeated, row
+from rcr_probes.evidence.planned import Planned
+from rcr_probes.evidence.promised import MOST_KNOWN, OtherForm, apart
+from rcr_probes.evidence.rows import PUBLISHED_VERDICT, Row, columns, repeated, row
 from rcr_probes.model import Capture, Cell, Json, Plan
 
 
@@ -50,9 +50,9 @@ class Evidence:
             EvidenceError: the file cannot be read, a line of it is no capture, or the captures are
                 not those that the plan promises: what is left of them would say too much.
         """
-        number = 0
+        number, cells = 0, iter(self.plan.cells)
         for number, capture in enumerate(self._read(), 1):
-            if tuple(self.plan.cells[number - 1 : number]) != (capture.cell,):
+            if next(cells, None) != capture.cell:
                 raise self._unpromised(f"holds {capture.cell.id} as capture {number}")
             yield capture
         if number != len(self.plan.cells):
@@ -78,30 +78,36 @@ class Evidence:
         if self.remembered is not None:
             yield from map(_first, self.captures())
             return
-        known: dict[bytes, tuple[Row, object]] = {}
-        number = 0
+        known: dict[bytes, tuple[Row, Cell]] = {}
+        number, promised = 0, planned.repeats(self.plan)
         for number, line in enumerate(self._lines(), 1):
             parts = alike.cut(line)
             found = None if parts is None else known.get(parts[0])
             if parts is None or found is None:
                 capture = seal.decode(line, f"{CAPTURES}:{number}")
                 made, repeat = _first(capture)
-                found = made, _AXES(capture.cell)
+                found = made, apart(capture.cell)[0]
                 if parts is not None:
                     if len(known) >= MOST_KNOWN:
                         known.clear()
                     known[parts[0]] = found
             else:
                 repeat = parts[1]
-            made, axes = found
-            for cell in self.plan.cells[number - 1 : number]:
-                if (_AXES(cell), cell.repeat) == (axes, repeat):
-                    yield made, repeat
-                    break
-            else:
+            made, cell = found
+            if next(promised, None) != (cell, repeat):
                 raise self._unpromised(f"holds {repeated(made, repeat)} as capture {number}")
+            yield made, repeat
         if number != len(self.plan.cells):
             raise self._unpromised(f"ends after {number} captures")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of the rows.
+
+        Raises:
+            EvidenceError: as ``captures``.
+        """
+        return columns(any(row.get(PUBLISHED_VERDICT) is not None for row in self.rows()))
 
     @property
     def repeats(self) -> bool:
@@ -141,10 +147,6 @@ class Evidence:
         raise UnknownName("cell", cell, (c.id for c in self.plan.cells))
 
 
-# All that tells cells apart but which repeat they are.
-_AXES = attrgetter(*(one.name for one in fields(Cell) if one.name != "repeat"))
-
-
 def _first(capture: Capture) -> tuple[Row, int | None]:
     """The row of a capture as if it were repeat 0 of its cell, and which repeat it is."""
     cell, repeat = apart(capture.cell)
@@ -180,7 +182,7 @@ def read(folder: str | os.PathLike[str]) -> Evidence:
             "Read it with the version of rcr-probes that made it.",
         )
     plan = read_plan(place)
-    if len(set(plan.cells)) != len(plan.cells):
+    if not isinstance(plan.cells, Planned) and len(set(plan.cells)) != len(plan.cells):
         raise EvidenceError(
             PLAN, "holds a cell twice.", f"See what is wrong with: rcr check {place}"
         )
@@ -193,7 +195,10 @@ def read_plan(folder: Path) -> Plan:
     Raises:
         EvidenceError: it cannot be read.
     """
-    return decoded(folder, PLAN, Plan)
+    try:
+        return planned.read(_own(folder, PLAN))
+    except (OtherForm, OSError):
+        return decoded(folder, PLAN, Plan)
 
 
 def versions(folder: Path) -> Mapping[str, str]:

@@ -10,7 +10,14 @@ import pandas as pd
 
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.exported import Exported, Rowed
-from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, WHOLE, YES_OR_NO, Row, repeated
+from rcr_probes.evidence.rows import (
+    PUBLISHED_VERDICT,
+    WHOLE,
+    YES_OR_NO,
+    Row,
+    columns,
+    repeated,
+)
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.model import (
     DEDUPES,
@@ -83,9 +90,11 @@ def tidy(evidence: Rowed) -> pd.DataFrame:
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:
     published = any(PUBLISHED_VERDICT in row for row in rows)
-    names = (*COLUMNS, PUBLISHED_VERDICT) if published else COLUMNS
     return pd.DataFrame(
-        {name: pd.Series([row.get(name) for row in rows], dtype=_dtype(name)) for name in names}
+        {
+            name: pd.Series([row.get(name) for row in rows], dtype=_dtype(name))
+            for name in columns(published)
+        }
     )
 
 

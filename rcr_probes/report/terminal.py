@@ -22,7 +22,7 @@ from rich.text import Text
 from rcr_probes.errors import EvidenceError, printable
 from rcr_probes.evidence.exported import Exported, Rowed
 from rcr_probes.evidence.published import Imported
-from rcr_probes.evidence.rows import Row, as_csv
+from rcr_probes.evidence.rows import Row, write_csv
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell, VerdictName
 from rcr_probes.report import audit_policies, outages, repeats, struck, tables, worth
@@ -144,9 +144,9 @@ def print_json(rows: Iterable[Row]) -> None:
     print("[]" if between == "[\n" else "\n]")
 
 
-def print_csv(rows: list[Row]) -> None:
-    """Print rows as CSV: null is empty, and true and false are written as in JSON."""
-    print(as_csv(rows), end="")
+def print_csv(evidence: Rowed) -> None:
+    """Print rows as CSV, one after another: what they all have besides is asked before."""
+    write_csv(sys.stdout, evidence.rows(), evidence.columns)
 
 
 def print_imported(imported: Imported) -> None:

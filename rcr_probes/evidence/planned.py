@@ -1,0 +1,118 @@
+"""The cells of a plan as they are kept in memory: few whole ones, and three numbers for each.
+
+A sweep has a cell many times, and what differs is its seed and its repeat.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from operator import eq
+from pathlib import Path
+from typing import overload
+
+import msgspec
+
+from rcr_probes.evidence.promised import OtherForm, Repeat, apart, parted
+from rcr_probes.model import Cell, Plan
+
+
+class Planned(Sequence[Cell]):
+    """Cells in the order of their plan, made when they are asked for.
+
+    They equal any sequence of the same cells in the same order.
+    """
+
+    def __init__(self) -> None:
+        self._firsts: list[Cell] = []  # seed and repeat of each are 0
+        self._places: dict[bytes, int] = {}  # of these, by their text
+        self._which, self._seeds, self._repeats = array("L"), array("q"), array("q")
+
+    def add(self, text: bytes, seed: int, repeat: int) -> None:
+        """Add the next one.
+
+        Args:
+            text: its JSON without the braces, the seed and the repeat.
+            seed: of it.
+            repeat: of it.
+
+        Raises:
+            OtherForm: the text is none of a cell.
+        """
+        place = self._places.get(text)
+        if place is None:
+            place = self._places[text] = len(self._firsts)
+            self._firsts.append(_first(text))
+        self._which.append(place)
+        self._seeds.append(seed)
+        self._repeats.append(repeat)
+
+    def close(self) -> None:
+        """Forget the texts.
+
+        Raises:
+            OtherForm: two of them were those of one cell.
+        """
+        self._places.clear()
+        if len(set(self._firsts)) != len(self._firsts):
+            raise OtherForm
+
+    def apart(self) -> Iterator[Repeat]:
+        """Each cell as in repeat 0, and which repeat it is."""
+        for place, seed, repeat in zip(self._which, self._seeds, self._repeats, strict=True):
+            first = self._firsts[place]
+            yield (replace(first, seed=seed) if seed else first), repeat
+
+    def __len__(self) -> int:
+        return len(self._which)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (replace(first, repeat=repeat) for first, repeat in self.apart())
+
+    @overload
+    def __getitem__(self, index: int) -> Cell: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Cell, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Cell | tuple[Cell, ...]:
+        if isinstance(index, slice):
+            return tuple(self[place] for place in range(len(self))[index])
+        first = self._firsts[self._which[index]]
+        return replace(first, seed=self._seeds[index], repeat=self._repeats[index])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def read(path: Path) -> Plan:
+    """The plan of a file, in which no cell is twice.
+
+    Raises:
+        OtherForm: it has to be read as a whole, or perhaps cannot be read.
+        OSError: it cannot be opened.
+    """
+    cells = Planned()
+    with open(path, "rb") as file:
+        name, parts = parted(file)
+        for text, seed, repeat in parts:
+            cells.add(text, seed, repeat)
+    cells.close()
+    return Plan(name, cells)
+
+
+def repeats(plan: Plan) -> Iterator[Repeat]:
+    """The cells of any plan, each as in repeat 0, and which repeat it is."""
+    return plan.cells.apart() if isinstance(plan.cells, Planned) else map(apart, plan.cells)
+
+
+def _first(text: bytes) -> Cell:
+    try:
+        return msgspec.json.decode(b"{" + text + b',"seed":0,"repeat":0}', type=Cell)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise OtherForm from None
