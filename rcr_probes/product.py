@@ -6,9 +6,9 @@ import itertools
 import math
 from array import array
 from bisect import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from operator import attrgetter, eq
+from operator import eq
 from typing import Any, TypeAlias, overload
 
 from rcr_probes.errors import PlanError, UnknownName
@@ -27,6 +27,7 @@ Filter: TypeAlias = Mapping[str, Any]  # axis → the value, or values, of the c
 _Wanted: TypeAlias = Mapping[str | int, None] | range  # quick to look in, and in order
 
 _MOST = 1_000_000  # combinations of one table: more is a slip of the pen, and would fill the memory
+_MOST_PAIRED = 50_000  # combinations of axes that are paired: of ten axes, they take some seconds
 _ENDS = {"from", "to"}  # of a range of numbers; both are in it
 _DEFAULTS: Mapping[str, Any] = {f.name: f.default for f in fields(Cell)}
 _REQUIRED = tuple(name for name, default in _DEFAULTS.items() if default is MISSING)
@@ -54,7 +55,8 @@ def product(
     Raises:
         UnknownName: there is no such axis, or a filter names a value that its axis has not.
         PlanError: ``point`` or ``fault`` is missing, an axis has no values, one of the wrong type,
-            or one twice; a filter takes away nothing, or everything.
+            or one twice; a filter takes away nothing, or everything; there are too many
+            combinations.
     """
     for name in axes:
         if name not in AXES:
@@ -71,6 +73,9 @@ def product(
             f"A table makes {math.prod(map(len, values.values()))} cells, before any is left out.",
             f"Make {_MOST} at most.",
         )
+    if pairwise is not None:
+        _refuse_idle(pairwise, values)
+        _refuse_many(pairwise, values)
     kept, out = _Filters("only", only, values), _Filters("without", without, values)
     rows: Iterator[tuple[Any, ...]] = itertools.product(*values.values())
     chosen = array(
@@ -78,7 +83,6 @@ def product(
         (n for n, row in enumerate(rows) if (not kept or kept.holds(row)) and not out.holds(row)),
     )
     if pairwise is not None:
-        _refuse_idle(pairwise, values)
         chosen = _paired(values, chosen, pairwise)
     if not chosen:
         raise PlanError(
@@ -233,14 +237,32 @@ def _refuse_idle(pairwise: Any, values: Mapping[str, Values]) -> None:
             )
 
 
+def _refuse_many(pairwise: Sequence[str], values: Mapping[str, Values]) -> None:
+    """Refuse axes of which so many combinations would be looked at that it takes minutes."""
+    count = math.prod(len(values[axis]) for axis in pairwise)
+    if count > _MOST_PAIRED:
+        raise PlanError(
+            f"{PAIRWISE} chooses among {count} combinations of {', '.join(pairwise)}, before any "
+            "is left out.",
+            f"Make {_MOST_PAIRED} at most: give these axes fewer values, name fewer of them there, "
+            "or make several tables.",
+        )
+
+
 def _paired(
-    values: Mapping[str, Values], numbers: Iterable[int], pairwise: Sequence[str]
+    values: Mapping[str, Values], numbers: Sequence[int], pairwise: Sequence[str]
 ) -> array[int]:
     """Of the combinations with these numbers, those that are of the cover on these axes."""
-    part = attrgetter(*pairwise)
-    parts = {number: part(_cell(values, number)) for number in numbers}
-    taken = cover(dict.fromkeys(parts.values()))
-    return array("I", (number for number, its in parts.items() if its in taken))
+    axes = list(values)
+    sizes = [len(values[axis]) for axis in axes]
+    # how many combinations there are before the next value of an axis, and how many values
+    strides = [(math.prod(sizes[place + 1 :]), sizes[place]) for place in map(axes.index, pairwise)]
+
+    def part(number: int) -> tuple[int, ...]:
+        return tuple(number // stride % size for stride, size in strides)
+
+    taken = cover(dict.fromkeys(map(part, numbers)))
+    return array("I", (number for number in numbers if part(number) in taken))
 
 
 class _Filters:

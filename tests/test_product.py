@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 import tracemalloc
 from collections.abc import Iterable, Sequence
@@ -268,6 +269,31 @@ def test_a_pairwise_table_holds_every_pair_that_its_filters_leave_and_few_cells_
     # No cover can have fewer rows than two of its axes have pairs; the greedy one comes close.
     least = max(len(pairs(whole, two)) for two in itertools.combinations(paired, 2))
     assert least <= len(chosen) <= 2 * least
+
+
+def test_more_combinations_than_anybody_waits_for_are_refused_at_once(tmp_path: Path) -> None:
+    """However few a filter would leave; with what to do about it."""
+    axes = {a: [f"{a}{n}" for n in range(37)] for a in ("variant", "witness", "recovery_fault")}
+    named = "".join(f"{axis} = {values}\n" for axis, values in axes.items())
+    table = '[[cells]]\npoint = "after_action"\nfault = "kill"\n' + named
+    begun = time.process_time()
+    with pytest.raises(PlanError, match="50653 combinations of variant, witness") as said:
+        read(tmp_path, table + f"pairwise = {list(axes)}\n")
+    assert time.process_time() - begun < 5
+    assert "Make 50000 at most: give these axes fewer values" in said.value.remedy
+
+
+def test_axes_that_are_not_paired_cost_nothing_but_their_number() -> None:
+    """A sweep of pairs takes some bytes for each combination, not a cell."""
+    axes: dict[str, Any] = {**COVERED, "point": "after_action", "fault": "kill"}
+    seeds = 2_000
+    tracemalloc.start()
+    made = plan.product(**axes, seed=range(seeds), pairwise=[*COVERED][:3])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    combinations = seeds * math.prod(map(len, COVERED.values()))
+    assert 0 < len(made) < combinations
+    assert peak < 40 * combinations
 
 
 def test_the_plan_of_all_faults_holds_every_pair_of_what_recovery_may_meet() -> None:
