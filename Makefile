@@ -6,6 +6,9 @@ BIN := .venv/bin
 INTO ?= runs/runtimes
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
+# Thousands of interpreters start here: each may leave the next one the code that it compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: run test matrix runtimes lab bench notebooks evidence guide pages font lock clean help
