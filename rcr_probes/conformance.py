@@ -15,20 +15,11 @@ from typing import Any
 
 from rcr_probes import folder, phase
 from rcr_probes.evidence import write
-from rcr_probes.model import (
-    AUDIT_FAULTS,
-    FAULTS,
-    NONE,
-    POINTS,
-    POWER_LOSSES,
-    Capture,
-    Cell,
-    Observation,
-    Plan,
-)
+from rcr_probes.model import Capture, Cell, Observation, Plan
 from rcr_probes.run import DEADLINE, Progress, run
 from rcr_probes.runtime import DESCRIPTION, Runtime, load, offered
 from rcr_probes.scratch import scratch
+from rcr_probes.vocabulary import AUDIT_FAULTS, FAULTS, NONE, POINTS, POWER_LOSSES
 
 _CONTROL: dict[str, Any] = {"point": NONE, "fault": NONE}
 _NAMED = 3  # cells that a finding names, of those that show it

@@ -8,20 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rcr_probes.model import (
-    CAPABILITIES,
-    FENCED,
-    RECORD_DAMAGE,
-    Approved,
-    Cell,
-    Decision,
-    EffectFact,
-    Facts,
-    Identity,
-    Observation,
-    Recorded,
-    Says,
-)
+from rcr_probes.model import Approved, Cell, Decision, Facts, Observation, Recorded
+from rcr_probes.vocabulary import CAPABILITIES, FENCED, RECORD_DAMAGE, EffectFact, Identity, Says
 
 
 def known(cell: Cell, approved: Approved, observed: Observation, says: Mapping[str, Says]) -> Facts:

@@ -19,7 +19,8 @@ import stat
 import msgspec
 
 from rcr_probes import files
-from rcr_probes.model import RECEIVED, Cell
+from rcr_probes.model import Cell
+from rcr_probes.vocabulary import RECEIVED
 
 RUNTIME = "runtime"
 WORLD = "world"

@@ -17,17 +17,16 @@ from dataclasses import dataclass
 
 from rcr_probes import following
 from rcr_probes.errors import PlanError
-from rcr_probes.model import (
+from rcr_probes.model import Cell, Plan
+from rcr_probes.runtime import load
+from rcr_probes.vocabulary import (
     BASELINE,
     CALL_FAULTS,
     NONE,
     POWER_LOSS,
     POWER_LOSS_LOCAL,
     REFERENCE,
-    Cell,
-    Plan,
 )
-from rcr_probes.runtime import load
 
 _RECORDER = "rcr_probes.recording"
 _FSYNC = "fsync"  # the variant, and the call that it makes besides

@@ -88,7 +88,7 @@ _FLAG: Any = {"action": "store_true"}
 
 
 def _run(parser: argparse.ArgumentParser) -> None:
-    from rcr_probes.model import STARTS
+    from rcr_probes.vocabulary import STARTS
 
     add = parser.add_argument
     shipped = "a shipped plan (article), a generated one (syscalls, power, power_local), or .toml"
@@ -191,7 +191,7 @@ def _timeline(parser: argparse.ArgumentParser) -> None:
 
 
 def _decide(parser: argparse.ArgumentParser) -> None:
-    from rcr_probes.model import EFFECT_FACTS, IDENTITIES
+    from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES
 
     add = parser.add_argument
     add("--identity", choices=IDENTITIES, required=True, help="is it the approved request?")
@@ -236,7 +236,7 @@ def _cutoff(given: str) -> int:
 
 def _capability(given: str) -> tuple[str, ...]:
     """Names with commas between them; ``none`` is none."""
-    from rcr_probes.model import CAPABILITIES, NONE
+    from rcr_probes.vocabulary import CAPABILITIES, NONE
 
     known = sorted({name for names in CAPABILITIES.values() for name in names})
     names = {name.strip() for name in given.split(",")} - {NONE, ""}

@@ -11,6 +11,16 @@ from itertools import pairwise
 
 from rcr_probes import recoverable
 from rcr_probes.model import (
+    Approved,
+    Effect,
+    Event,
+    Forced,
+    Measurement,
+    Observation,
+    Truth,
+    Verdict,
+)
+from rcr_probes.vocabulary import (
     ALIVE,
     AUDIT_POINTS,
     ENDING_FAULTS,
@@ -19,15 +29,7 @@ from rcr_probes.model import (
     NONE,
     POINTS,
     WORKER,
-    Approved,
-    Effect,
-    Event,
-    Forced,
-    Measurement,
-    Observation,
     Says,
-    Truth,
-    Verdict,
     VerdictName,
     by_receiver,
     state_of,

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from rcr_probes import files
-from rcr_probes.model import Json, Lane
+from rcr_probes.model import Json
+from rcr_probes.vocabulary import Lane
 
 # What stands where something could not be read, and the mark of a point that no design knows.
 UNREADABLE = "unreadable"

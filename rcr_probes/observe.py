@@ -13,7 +13,11 @@ from rcr_probes import faults, folder, held, ledger, process, receiving
 from rcr_probes.errors import code_of
 from rcr_probes.faults import Target
 from rcr_probes.ledger import CallLine, EffectLine, EventLine, Ledger
-from rcr_probes.model import (
+from rcr_probes.model import Cell, Effect, Event, Observation, Recorded, effects_left
+from rcr_probes.phase import shown
+from rcr_probes.process import Ended
+from rcr_probes.runtime import Operation, Runtime, recorded
+from rcr_probes.vocabulary import (
     ALIVE,
     DAMAGE,
     ENDING_FAULTS,
@@ -21,18 +25,9 @@ from rcr_probes.model import (
     HANG,
     POWER_LOSSES,
     RECEIVED,
-    Cell,
-    Effect,
-    Event,
-    Observation,
-    Recorded,
     by_receiver,
-    effects_left,
     kind_of,
 )
-from rcr_probes.phase import shown
-from rcr_probes.process import Ended
-from rcr_probes.runtime import Operation, Runtime, recorded
 
 
 @dataclass(frozen=True, slots=True)

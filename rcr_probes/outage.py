@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from rcr_probes import folder, ledger, power, recorder
 from rcr_probes.ledger import EventLine
-from rcr_probes.model import FAULTS, POWER_LOSS_LOCAL, POWER_LOSSES, Cell, Json, state_of
+from rcr_probes.model import Cell, Json
+from rcr_probes.vocabulary import FAULTS, POWER_LOSS_LOCAL, POWER_LOSSES, state_of
 
 BEFORE = f"{folder.HARNESS}/before_outage"  # what lost something, as it stood, for a person to see
 # What a local executor has on the disk, by name. The count of calls is the harness's, and stays.

@@ -34,7 +34,9 @@ from rcr_probes import (
 from rcr_probes.errors import code_of
 from rcr_probes.executors import Marker
 from rcr_probes.late import Late
-from rcr_probes.model import (
+from rcr_probes.model import Cell, Json, Recorded
+from rcr_probes.runtime import Executor, Operation, Runtime, made, offered, recorded
+from rcr_probes.vocabulary import (
     BASELINE,
     FAULT_POINTS,
     FAULTS,
@@ -44,14 +46,10 @@ from rcr_probes.model import (
     NONE,
     ORIGINALS,
     POINTS,
-    Cell,
-    Json,
     Lane,
-    Recorded,
     at_point,
     by_receiver,
 )
-from rcr_probes.runtime import Executor, Operation, Runtime, made, offered, recorded
 
 _FOREIGN = "rcr_probes.foreign"  # a module that imports this one
 _SHORT = 0.5  # seconds that a call waits for an answer that is planned not to come

@@ -15,7 +15,11 @@ from pathlib import Path
 
 from rcr_probes import faults, following, generated, power, recoverable, strace
 from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
-from rcr_probes.model import (
+from rcr_probes.model import PLAN_NAME, Cell, Plan
+from rcr_probes.product import AXES, COUNTED, Cells, typed
+from rcr_probes.product import product as product
+from rcr_probes.runtime import Runtime, load, offered
+from rcr_probes.vocabulary import (
     CALL_FAULTS,
     DEDUPES,
     DIGESTS,
@@ -24,7 +28,6 @@ from rcr_probes.model import (
     FENCED,
     INNER_POINTS,
     NONE,
-    PLAN_NAME,
     POINTS,
     POLICIES,
     POWER_LOSS,
@@ -35,14 +38,9 @@ from rcr_probes.model import (
     RECOVERY_FAULTS,
     TRACED_FAULTS,
     WITNESSES,
-    Cell,
-    Plan,
     by_receiver,
     state_of,
 )
-from rcr_probes.product import AXES, COUNTED, Cells, typed
-from rcr_probes.product import product as product
-from rcr_probes.runtime import Runtime, load, offered
 
 _CALL = "CALL@FILE#N, such as write@state#1"
 _AROUND = ("before_action", "after_action")  # the points on both sides of the executor

@@ -23,7 +23,8 @@ from rcr_probes import folder, linux, worker
 from rcr_probes.errors import EvidenceError, RcrError
 from rcr_probes.evidence import seal
 from rcr_probes.evidence.form import LONGEST
-from rcr_probes.model import Capture, recovery_phases
+from rcr_probes.model import Capture
+from rcr_probes.vocabulary import recovery_phases
 from rcr_probes.worker import Job
 
 _AHEAD = 2  # jobs that a worker has in hand, so that it never waits for us

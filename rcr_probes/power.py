@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rcr_probes.model import Loss
+from rcr_probes.vocabulary import Loss
 
 MOST = 48  # states that are explored at one point, unless others are asked for
 LARGEST = 100_000  # ways in which the names of one folder that are tied may stand

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rcr_probes import fence, folder, linux, phase, room
-from rcr_probes.model import HANG
+from rcr_probes.vocabulary import HANG
 
 _GRACE = 0.5  # seconds that a process has to end by itself once its phase has ended
 _LOOK = 0.002  # seconds between two looks at whether it has

@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING, cast
 
 from rcr_probes import folder, ledger, process
 from rcr_probes.ledger import EventLine
-from rcr_probes.model import (
-    RECEIVED,
-    RECEIVER_FAULTS,
-    RECEIVER_KEY,
-    Cell,
-    Effect,
-    Json,
-    Lane,
-    by_receiver,
-)
+from rcr_probes.model import Cell, Effect, Json
 from rcr_probes.request import MARKERS
 from rcr_probes.request import RECEIVER as KIND
+from rcr_probes.vocabulary import RECEIVED, RECEIVER_FAULTS, RECEIVER_KEY, Lane, by_receiver
 
 if TYPE_CHECKING:  # a worker whose cells have no receiver does not pay for its database
     from rcr_probes.receiver import Fault, Receiver, Record, Request

@@ -12,9 +12,10 @@ import sys
 
 from rcr_probes import executors, folder, linux, outage, phase, power, process, recorder
 from rcr_probes.errors import RcrError
-from rcr_probes.model import NONE, POWER_LOSSES, Cell, Json
+from rcr_probes.model import Cell, Json
 from rcr_probes.runtime import load, offered
 from rcr_probes.scratch import scratch
+from rcr_probes.vocabulary import NONE, POWER_LOSSES
 
 DEADLINE = 60.0  # seconds
 # Where a phase is struck that never comes there: so it runs as it does where a call is struck, and

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from rcr_probes.model import (
+from rcr_probes.model import Cell, Event, Measurement
+from rcr_probes.vocabulary import (
     DAMAGE,
     EXECUTOR_POINTS,
     FAULTS,
@@ -22,9 +23,6 @@ from rcr_probes.model import (
     STALE_LOCKS,
     STOPPED,
     TWICE,
-    Cell,
-    Event,
-    Measurement,
     at_point,
 )
 

@@ -14,7 +14,11 @@ from dataclasses import dataclass, replace
 
 from rcr_probes import fence, folder, held, ledger, locked, observe, process, request, witness
 from rcr_probes.ledger import EventLine
-from rcr_probes.model import (
+from rcr_probes.model import Cell, Effect, Json, as_map
+from rcr_probes.phase import DECIDE
+from rcr_probes.process import Begun, Ended
+from rcr_probes.runtime import Operation, Runtime, offered, recorded
+from rcr_probes.vocabulary import (
     ALIVE,
     DAMAGE,
     FAULTS,
@@ -22,16 +26,9 @@ from rcr_probes.model import (
     ORIGINALS,
     STALE_LOCKS,
     STOPPED,
-    Cell,
-    Effect,
-    Json,
-    as_map,
     at_point,
     recovery_phases,
 )
-from rcr_probes.phase import DECIDE
-from rcr_probes.process import Begun, Ended
-from rcr_probes.runtime import Operation, Runtime, offered, recorded
 from rcr_probes.witness import Envelope, Timeline
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rcr_probes.model import PAIRS, RECEIVED, Approved, Cell, Json
+from rcr_probes.model import Approved, Cell, Json
+from rcr_probes.vocabulary import PAIRS, RECEIVED
 
 MARKER, RECEIVER = "local-marker", "receiver"  # the names of our executors
 MARKERS = "/markers/"  # where a receiver has its targets

@@ -16,10 +16,11 @@ from rcr_probes.errors import PlanError, UnknownName
 from rcr_probes.evidence import store, write
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.folder import remove
-from rcr_probes.model import STARTS, Cell, Plan
+from rcr_probes.model import Cell, Plan
 from rcr_probes.pool import Lane
 from rcr_probes.scratch import scratch
 from rcr_probes.versions import versions
+from rcr_probes.vocabulary import STARTS
 from rcr_probes.worker import Job, lacked_room
 
 DEADLINE = 30.0

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from rcr_probes.errors import RuntimeUnusable, UnknownName
-from rcr_probes.model import BASELINE, FAULTS, POINTS, POLICIES, SAYS, Json, Recorded, Says
+from rcr_probes.model import Json, Recorded
+from rcr_probes.vocabulary import BASELINE, FAULTS, POINTS, POLICIES, SAYS, Says
 
 DESCRIPTION = ".toml"  # how the name of a file ends that describes a runtime
 _DESCRIBED = "rcr_probes.runtimes.command:described"

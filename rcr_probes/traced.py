@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 
 from rcr_probes import folder, ledger, strace
 from rcr_probes.ledger import EventLine
-from rcr_probes.model import FAULTS, TRACED_FAULTS, Cell
+from rcr_probes.model import Cell
 from rcr_probes.process import Ended
 from rcr_probes.strace import CallPoint
+from rcr_probes.vocabulary import FAULTS, TRACED_FAULTS
 
 _KILL = "kill"
 _MADE = re.compile(r"(\d+) +(\d+\.\d+) +(\w+)\((.*)")

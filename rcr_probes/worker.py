@@ -39,16 +39,12 @@ from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import LONGEST
 from rcr_probes.ledger import EventLine
 from rcr_probes.model import (
-    HANG,
-    MEASURED,
-    POWER_LOSSES,
     Capture,
     Cell,
     Circumstances,
     Forced,
     Json,
     Judgement,
-    Lane,
     Measurement,
     Observation,
     Recorded,
@@ -59,6 +55,7 @@ from rcr_probes.receiving import Served
 from rcr_probes.recovery import Original, Site
 from rcr_probes.room import FolderTooLarge, NoRoom
 from rcr_probes.runtime import load, offered
+from rcr_probes.vocabulary import HANG, MEASURED, POWER_LOSSES, Lane
 
 READY = b"ready\n"  # what a worker says first; one that does not could not even start
 

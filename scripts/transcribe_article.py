@@ -17,7 +17,8 @@ from rcr_probes.evidence.transcribed import (
     published_capture,
     published_cell,
 )
-from rcr_probes.model import NONE, Capture, Plan
+from rcr_probes.model import Capture, Plan
+from rcr_probes.vocabulary import NONE
 
 INTO = Path(__file__).resolve().parents[1] / "evidence" / PLAN
 ARTICLE = f"The Action Succeeded. Why Did It Run Again?, {RESEARCH}"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rcr_probes import Operation, Recorded, reach
-from rcr_probes.model import Says
+from rcr_probes.vocabulary import Says
 
 RESULT = "result"
 

@@ -12,12 +12,11 @@ from rcr_probes.model import (
     Event,
     Forced,
     Json,
-    Lane,
     Measurement,
     Observation,
     Recorded,
-    Says,
 )
+from rcr_probes.vocabulary import Lane, Says
 
 APPROVED = Approved("operation-0", "marker-0")
 SAYS: Mapping[str, Says] = {"succeeded": "done", "approved": "not_done", "failed": "open"}

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from rcr_probes import points, room
-from rcr_probes.model import POINTS, Json, Recorded, Says
+from rcr_probes.model import Json, Recorded
 from rcr_probes.reference import approval
 from rcr_probes.runtime import Executor, Operation, Runtime
+from rcr_probes.vocabulary import POINTS, Says
 
 PROCESS_FAULTS = frozenset({"exception", "kill"})
 

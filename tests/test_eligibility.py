@@ -7,16 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from rcr_probes import eligibility
-from rcr_probes.model import (
-    EFFECT_FACTS,
-    IDENTITIES,
-    Approved,
-    Cell,
-    Effect,
-    Facts,
-    Observation,
-    Recorded,
-)
+from rcr_probes.model import Approved, Cell, Effect, Facts, Observation, Recorded
+from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES
 
 # The decision table of docs/design.md §6, spelt out: what is declared → eligibility and way.
 COLUMNS = ((), ("lookup",), ("replay",), ("lookup", "replay"))

@@ -10,7 +10,8 @@ import pytest
 from rcr_probes import plan as plans
 from rcr_probes import run as runs
 from rcr_probes.evidence import store
-from rcr_probes.model import MATCHED, POLICIES, Cell
+from rcr_probes.model import MATCHED, Cell
+from rcr_probes.vocabulary import POLICIES
 
 ROOT = Path(__file__).parents[1]
 

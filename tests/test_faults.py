@@ -11,8 +11,9 @@ import pytest
 from rcr_probes import executors, faults
 from rcr_probes.errors import FaultError, InjectedFault
 from rcr_probes.faults import Target
-from rcr_probes.model import FAULT_POINTS, FAULTS, Cell
+from rcr_probes.model import Cell
 from rcr_probes.phase import operation
+from rcr_probes.vocabulary import FAULT_POINTS, FAULTS
 from tests.forking_runtime import runtime
 
 

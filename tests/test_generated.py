@@ -20,8 +20,9 @@ from rcr_probes.errors import PlanError
 from rcr_probes.evidence import store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.rows import rows
-from rcr_probes.model import CALL_FAULTS, FAULTS, POINTS, POWER_LOSSES, Capture, Cell, Plan
+from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.report.struck import step
+from rcr_probes.vocabulary import CALL_FAULTS, FAULTS, POINTS, POWER_LOSSES
 from tests.test_strace_cells import until
 
 pytestmark = pytest.mark.skipif(

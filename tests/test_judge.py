@@ -9,18 +9,8 @@ from typing import Any
 
 from rcr_probes import judge
 from rcr_probes.evidence.derive import derive
-from rcr_probes.model import (
-    AUDIT_FAULTS,
-    FAULTS,
-    VERDICTS,
-    Approved,
-    Cell,
-    Forced,
-    Judgement,
-    Measurement,
-    Truth,
-    Verdict,
-)
+from rcr_probes.model import Approved, Cell, Forced, Judgement, Measurement, Truth, Verdict
+from rcr_probes.vocabulary import AUDIT_FAULTS, FAULTS, VERDICTS
 from tests.measurements import APPROVED, P3, SAYS, effects, measured, strike
 
 M = "marker-0"

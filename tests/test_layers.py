@@ -12,44 +12,45 @@ import pytest
 import rcr_probes
 
 PACKAGE = Path(rcr_probes.__file__).parent
-PURE = {"errors", "model"}
+PURE = {"errors", "model", "vocabulary"}
 PHASE = PURE | {
     "points", "faults", "files", "ledger", "folder", "runtime", "request", "executors", "linux",
     "strace", "tracer",
 }  # fmt: skip
 # Module or folder of the package → what it may import of the package, besides itself.
 MAY_IMPORT = {
-    "__init__": {"model", "points", "runtime"},
+    "__init__": {"model", "vocabulary", "points", "runtime"},
     "errors": set(),
-    "model": set(),
+    "vocabulary": set(),
+    "model": {"vocabulary"},
     "points": set(),
-    "eligibility": {"model"},
-    "judge": {"model", "recoverable"},
-    "recoverable": {"model"},
-    "witness": {"model"},
+    "eligibility": {"model", "vocabulary"},
+    "judge": {"model", "vocabulary", "recoverable"},
+    "recoverable": {"model", "vocabulary"},
+    "witness": {"model", "vocabulary"},
     "fence": set(),
     "files": set(),
     "held": {"folder", "room"},
     "room": {"errors"},
-    "late": {"model", "held", "executors"},
+    "late": {"model", "vocabulary", "held", "executors"},
     "locked": {"fence", "folder", "linux", "process"},
     "recovery": PHASE
     | {"fence", "held", "locked", "observe", "phase", "process", "recoverable", "witness"},
-    "ledger": {"files", "model"},
-    "folder": {"files", "model"},
+    "ledger": {"files", "model", "vocabulary"},
+    "folder": {"files", "model", "vocabulary"},
     "linux": {"errors"},
     "faults": PURE | {"runtime", "strace", "tracer"},
     "tracer": {"errors"},
-    "request": {"model"},
+    "request": {"model", "vocabulary"},
     "runtime": PURE,
-    "executors": {"ledger", "folder", "model", "request"},
-    "receiving": {"folder", "ledger", "model", "process", "receiver", "request"},
+    "executors": {"ledger", "folder", "model", "vocabulary", "request"},
+    "receiving": {"folder", "ledger", "model", "vocabulary", "process", "receiver", "request"},
     "phase": PHASE | {"fence", "held", "late"},
-    "process": {"phase", "fence", "folder", "linux", "model", "room"},
-    "traced": {"model", "folder", "ledger", "process", "strace"},
-    "power": {"model"},
+    "process": {"phase", "fence", "folder", "linux", "model", "vocabulary", "room"},
+    "traced": {"model", "vocabulary", "folder", "ledger", "process", "strace"},
+    "power": {"model", "vocabulary"},
     "recorder": {"folder", "power", "strace"},
-    "outage": {"model", "folder", "ledger", "power", "recorder"},
+    "outage": {"model", "vocabulary", "folder", "ledger", "power", "recorder"},
     "recording": PHASE | {"phase", "process", "outage", "power", "recorder", "scratch"},
     "following": {"strace", "tracer"},
     "generated": PURE | {"following", "runtime"},
@@ -100,7 +101,8 @@ MAY_IMPORT = {
 }
 STANDARD_ALONE = (
     "eligibility", "errors", "judge", "model", "power", "recoverable", "request", "strace",
-    "witness", "evidence/admissibility", "evidence/alike", "evidence/check", "evidence/claims",
+    "vocabulary", "witness",
+    "evidence/admissibility", "evidence/alike", "evidence/check", "evidence/claims",
     "evidence/consistency", "evidence/course", "evidence/derive", "evidence/executed",
     "evidence/form", "evidence/names", "evidence/of_reference", "evidence/order",
     "evidence/outages", "evidence/promised", "evidence/received", "evidence/recovered",

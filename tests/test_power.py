@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rcr_probes import power
-from rcr_probes.model import LOSSES
 from rcr_probes.power import HERE, BeyondModel, Change, explored, half, standing, told
+from rcr_probes.vocabulary import LOSSES
 
 ALL = 1_000_000
 FILES = ("a", "b", "d/x", "d/y")

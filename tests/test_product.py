@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from rcr_probes import plan
 from rcr_probes.errors import PlanError, RcrError, UnknownName
-from rcr_probes.model import RECOVERY_FAULTS, Cell, Plan
+from rcr_probes.model import Cell, Plan
+from rcr_probes.vocabulary import RECOVERY_FAULTS
 
 AXES: dict[str, Any] = {
     "point": ["before_action", "after_action", "response"],

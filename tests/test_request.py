@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rcr_probes import request
-from rcr_probes.model import DIGESTS, Cell
+from rcr_probes.model import Cell
 from rcr_probes.reference.digest import meaning_digest, request_digest
+from rcr_probes.vocabulary import DIGESTS
 
 
 @pytest.mark.parametrize("digest", DIGESTS)

@@ -21,10 +21,11 @@ from rcr_probes import run as runs
 from rcr_probes.errors import EvidenceError, PlanError, UnknownName
 from rcr_probes.evidence import rows, store
 from rcr_probes.evidence.check import check
-from rcr_probes.model import POWER_LOSSES, Capture, Cell, Plan
+from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.runtime import load
 from rcr_probes.scratch import PREFIX, clear
 from rcr_probes.scratch import scratch as scratch_folder
+from rcr_probes.vocabulary import POWER_LOSSES
 from rcr_probes.worker import Job
 
 ROOT = Path(__file__).parents[1]

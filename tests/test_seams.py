@@ -12,8 +12,9 @@ from rcr_probes import run as runs
 from rcr_probes.errors import RuntimeUnusable, UnknownName
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.rows import Row, rows
-from rcr_probes.model import STARTS, Capture, Cell, Plan
+from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.runtime import load
+from rcr_probes.vocabulary import STARTS
 from tests import forking_runtime
 
 ROOT = Path(__file__).parents[1]

@@ -48,10 +48,11 @@ from rcr_probes.contrast.store import (
     copied,
     told,
 )
-from rcr_probes.model import Json, Recorded, Says
+from rcr_probes.model import Json, Recorded
 from rcr_probes.runtime import Operation, Refusal
 from rcr_probes.runtimes.requests import digest
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
+from rcr_probes.vocabulary import Says
 
 TENANTS = ("tenant-1", "tenant-2", "tenant-3")
 LIMIT = 600  # seconds that the hold under probe is to last at most

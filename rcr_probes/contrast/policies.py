@@ -43,11 +43,12 @@ from rcr_probes.contrast.store import (
     copied,
     told,
 )
-from rcr_probes.model import Json, Recorded, Says
+from rcr_probes.model import Json, Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal
 from rcr_probes.runtimes.requests import digest
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
+from rcr_probes.vocabulary import Says
 
 KINDS = ("reversible", "irreversible")
 _OFF, _ON = "off", "on"

@@ -24,10 +24,11 @@ from collections.abc import Mapping
 
 from rcr_probes.contrast.again import only_again
 from rcr_probes.contrast.store import Refused, Store, copied
-from rcr_probes.model import Json, Recorded, Says
+from rcr_probes.model import Json, Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation
 from rcr_probes.runtimes.requests import digest, text
+from rcr_probes.vocabulary import Says
 
 _RESENT = "_resent"
 _DURABLE = "durable"

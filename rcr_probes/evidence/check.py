@@ -39,7 +39,8 @@ from rcr_probes.evidence.form import (
 )
 from rcr_probes.evidence.order import Order
 from rcr_probes.evidence.promised import Promised
-from rcr_probes.model import PLAN_NAME, WORKER, Capture, Json, Measurement, Plan
+from rcr_probes.model import PLAN_NAME, Capture, Json, Measurement, Plan
+from rcr_probes.vocabulary import WORKER
 
 Speak = Callable[..., str]  # the key of a text, and what its placeholders stand for
 

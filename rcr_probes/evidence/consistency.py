@@ -10,7 +10,9 @@ from rcr_probes import power, recoverable, strace
 from rcr_probes.evidence import course, executed, of_reference, outages, received, recovered
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import facts_sha256
-from rcr_probes.model import (
+from rcr_probes.model import Capture, Cell, Judgement, Verdict, canonical_json
+from rcr_probes.request import approved
+from rcr_probes.vocabulary import (
     BASELINE,
     CALL_FAULTS,
     DEDUPES,
@@ -32,17 +34,11 @@ from rcr_probes.model import (
     TRACED_FAULTS,
     WITNESSES,
     WORKER,
-    Capture,
-    Cell,
-    Judgement,
-    Verdict,
     by_receiver,
-    canonical_json,
     kind_of,
     recovery_phases,
     state_of,
 )
-from rcr_probes.request import approved
 
 PUBLISHED = "published:"  # how the runtime of a row that others published is named
 

@@ -11,6 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rcr_probes import judge, strace
 from rcr_probes.model import (
+    Cell,
+    Effect,
+    Event,
+    Json,
+    Measurement,
+    Observation,
+    Recorded,
+    as_map,
+    effects_left,
+)
+from rcr_probes.vocabulary import (
     ENDING_FAULTS,
     FAULT_POINTS,
     FAULTS,
@@ -21,16 +32,7 @@ from rcr_probes.model import (
     PROCESS_FAULTS,
     REFERENCE,
     WORKER,
-    Cell,
-    Effect,
-    Event,
-    Json,
-    Measurement,
-    Observation,
-    Recorded,
-    as_map,
     by_receiver,
-    effects_left,
 )
 
 # The signals of Linux, where evidence is made; it may be checked elsewhere.

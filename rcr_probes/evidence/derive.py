@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rcr_probes import eligibility, judge
-from rcr_probes.model import WORKER, Event, Facts, Judgement, Measurement
+from rcr_probes.model import Event, Facts, Judgement, Measurement
+from rcr_probes.vocabulary import WORKER
 
 _DECIDED = "operation.decided"  # by a person, on an operation that recovery had stopped
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rcr_probes import judge
 from rcr_probes.evidence.course import events_lost, ran, undamaged
 from rcr_probes.evidence.received import OTHER
-from rcr_probes.model import (
+from rcr_probes.model import Cell, Effect, Event, Forced, Json, Measurement, effects_left
+from rcr_probes.request import MARKER, RECEIVER, effective_target, recomputed
+from rcr_probes.vocabulary import (
     CAPABILITIES,
     EXECUTOR_POINTS,
     FENCED,
@@ -24,16 +26,8 @@ from rcr_probes.model import (
     RECEIVER_KEY,
     REFERENCE,
     WORKER,
-    Cell,
-    Effect,
-    Event,
-    Forced,
-    Json,
-    Measurement,
     at_point,
-    effects_left,
 )
-from rcr_probes.request import MARKER, RECEIVER, effective_target, recomputed
 
 _FIRST, _SECOND = "1", "2"  # what an action of two effects makes, in this order
 # Local dedupe → how many effects a call leaves, and whether each further call leaves as many more.

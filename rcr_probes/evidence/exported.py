@@ -21,7 +21,7 @@ from rcr_probes.evidence.rows import (
     columns,
 )
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import WORKER
+from rcr_probes.vocabulary import WORKER
 
 SUFFIX = ".parquet"
 SCHEMA = 1

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from rcr_probes.evidence.course import OWN_END, events_lost, ran
-from rcr_probes.model import (
+from rcr_probes.model import Json, Measurement
+from rcr_probes.vocabulary import (
     AUDIT_FAULTS,
     BASELINE,
     FAULTS,
@@ -19,8 +20,6 @@ from rcr_probes.model import (
     INNER_POINTS,
     POINTS,
     REFERENCE,
-    Json,
-    Measurement,
 )
 
 # What its documentation says of its states.

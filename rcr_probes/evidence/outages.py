@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from rcr_probes.model import (
-    LOSSES,
-    POWER_LOSS_LOCAL,
-    POWER_LOSSES,
-    REFERENCE,
-    Cell,
-    Event,
-    Json,
-    Measurement,
-    state_of,
-)
+from rcr_probes.model import Cell, Event, Json, Measurement
+from rcr_probes.vocabulary import LOSSES, POWER_LOSS_LOCAL, POWER_LOSSES, REFERENCE, state_of
 
 _BROKEN = ("empty", "cut", "older_cut")  # what nobody can read any more
 _UNREADABLE, _MISSING = "unreadable", "missing"

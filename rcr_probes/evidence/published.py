@@ -21,7 +21,8 @@ from rcr_probes.evidence.transcribed import (
     published_capture,
     published_cell,
 )
-from rcr_probes.model import NONE, Capture, Json, Plan
+from rcr_probes.model import Capture, Json, Plan
+from rcr_probes.vocabulary import NONE
 
 PROBES = "fixtures/historical-probes.json"
 POINTS = {

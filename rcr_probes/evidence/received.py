@@ -12,16 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rcr_probes import strace
-from rcr_probes.model import (
-    BASELINE,
-    NONE,
-    Cell,
-    Event,
-    Json,
-    Measurement,
-    Observation,
-    Recorded,
-)
+from rcr_probes.model import Cell, Event, Json, Measurement, Observation, Recorded
+from rcr_probes.vocabulary import BASELINE, NONE
 
 OTHER = "other"  # the target and the kind of an effect that no control makes
 _DONE = "exit_0"

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 from rcr_probes.eligibility import decide, known, may_call
 from rcr_probes.evidence.course import events_lost, ran
-from rcr_probes.model import (
+from rcr_probes.model import Approved, Event, Json, Measurement, Observation
+from rcr_probes.recoverable import EVIDENCE_GATED, happened
+from rcr_probes.request import effective_target, recomputed
+from rcr_probes.vocabulary import (
     ALIVE,
     DAMAGE,
     FAULTS,
@@ -19,16 +22,9 @@ from rcr_probes.model import (
     REFERENCE,
     STALE_LOCKS,
     STOPPED,
-    Approved,
-    Event,
-    Json,
-    Measurement,
-    Observation,
     at_point,
     recovery_phases,
 )
-from rcr_probes.recoverable import EVIDENCE_GATED, happened
-from rcr_probes.request import effective_target, recomputed
 
 DECIDED = "operation.decided"
 _NO_RECORD = ("missing", "unreadable")

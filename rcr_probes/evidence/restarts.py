@@ -17,7 +17,8 @@ from rcr_probes.evidence.transcribed import (
     published_capture,
     published_cell,
 )
-from rcr_probes.model import NONE, Capture, Effect, Event, Json, Lane, Observation, Recorded
+from rcr_probes.model import Capture, Effect, Event, Json, Observation, Recorded
+from rcr_probes.vocabulary import NONE, Lane
 
 RESTART = "fixtures/restart.json"
 REPEATED = "fixtures/repeatability.json"  # the same figures once more

@@ -9,7 +9,8 @@ from dataclasses import fields
 from typing import Any, TextIO
 
 from rcr_probes.errors import printable
-from rcr_probes.model import NONE, Capture, Cell, Observation
+from rcr_probes.model import Capture, Cell, Observation
+from rcr_probes.vocabulary import NONE
 
 Value = str | int | bool | None
 Row = dict[str, Value]

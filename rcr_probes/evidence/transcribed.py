@@ -9,7 +9,6 @@ from rcr_probes.evidence import seal
 from rcr_probes.evidence.consistency import PUBLISHED
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import (
-    NONE,
     Approved,
     Capture,
     Cell,
@@ -21,6 +20,7 @@ from rcr_probes.model import (
     Observation,
     Recorded,
 )
+from rcr_probes.vocabulary import NONE
 
 RESEARCH = "RCR-20260831-01"
 PLAN = "rcr-20260831"  # the plan of its rows, whether imported or transcribed

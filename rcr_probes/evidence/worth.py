@@ -11,21 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rcr_probes import eligibility
-from rcr_probes.model import (
-    CAPABILITIES,
-    NONE,
-    POINTS,
-    TRULY,
-    Capture,
-    Decision,
-    Event,
-    Facts,
-    Json,
-    Observation,
-    VerdictName,
-    canonical_json,
-)
+from rcr_probes.model import Capture, Decision, Event, Facts, Json, Observation, canonical_json
 from rcr_probes.request import effective_target, recomputed
+from rcr_probes.vocabulary import CAPABILITIES, NONE, POINTS, TRULY, VerdictName
 
 Outcome = Literal["reexecuted", "reconciled", "stopped", "refused", "left"]
 Existed = Literal["absent", "one", "many"]

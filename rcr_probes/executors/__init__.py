@@ -19,7 +19,8 @@ from rcr_probes.executors.marker import (
     unwatched,
 )
 from rcr_probes.executors.pairs import Pair, PairEffectKey, PairOperationKey
-from rcr_probes.model import RECEIVED, RECEIVER_KEY, Json
+from rcr_probes.model import Json
+from rcr_probes.vocabulary import RECEIVED, RECEIVER_KEY
 
 __all__ = [
     "PATIENCE", "Emit", "Executor", "Fenced", "LedgerDamaged", "Marker", "Reached", "make",

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from rcr_probes import folder, ledger
 from rcr_probes.ledger import CallLine, EffectLine
-from rcr_probes.model import CAPABILITIES, Json, Lane
+from rcr_probes.model import Json
 from rcr_probes.request import MARKER, effective_target
+from rcr_probes.vocabulary import CAPABILITIES, Lane
 
 Emit = Callable[[Lane, Mapping[str, Json]], None]
 Reached = Callable[[str, str | None], None]

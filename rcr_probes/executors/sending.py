@@ -17,8 +17,9 @@ from rcr_probes import folder, ledger
 from rcr_probes.executors.keyed import asked
 from rcr_probes.executors.marker import Emit
 from rcr_probes.ledger import CallLine
-from rcr_probes.model import CAPABILITIES, Json, Known
+from rcr_probes.model import Json, Known
 from rcr_probes.request import MARKERS, RECEIVER, effective_target
+from rcr_probes.vocabulary import CAPABILITIES
 
 _PIECE = 1 << 16
 

@@ -15,7 +15,7 @@ import stat
 from rcr_probes import tracer
 from rcr_probes.errors import FaultError
 from rcr_probes.faults.kind import Proven, Target
-from rcr_probes.model import FAULT_POINTS
+from rcr_probes.vocabulary import FAULT_POINTS
 
 LARGEST = 1 << 20  # bytes that a file may have once a process is limited; records stay below it
 

@@ -11,8 +11,8 @@ from rcr_probes.errors import FaultError
 from rcr_probes.faults.audit import Link
 from rcr_probes.faults.kind import Proven, Target
 from rcr_probes.faults.process import ProcessFault
-from rcr_probes.model import FAULT_POINTS
 from rcr_probes.strace import CallPoint
+from rcr_probes.vocabulary import FAULT_POINTS
 
 _HERE = -100  # AT_FDCWD
 # Which arguments of a call name its file: a descriptor, a path, or a folder and a path in it.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rcr_probes.faults.kind import Proven, Target
-from rcr_probes.model import FAULT_POINTS
 from rcr_probes.runtime import Refusal, offered
+from rcr_probes.vocabulary import FAULT_POINTS
 
 
 class ResultRefused:

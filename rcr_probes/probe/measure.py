@@ -11,24 +11,21 @@ from dataclasses import replace
 from rcr_probes import request
 from rcr_probes.evidence.received import OTHER
 from rcr_probes.model import (
-    MEASURED,
-    NONE,
     Circumstances,
     Effect,
     Event,
     Forced,
     Json,
-    Lane,
     Measurement,
     Observation,
     Recorded,
-    Says,
 )
 from rcr_probes.probe import strike
 from rcr_probes.probe.attribute import Attribution
 from rcr_probes.probe.drive import Course
 from rcr_probes.probe.process import Ended
 from rcr_probes.receiver import Record, Request
+from rcr_probes.vocabulary import MEASURED, NONE, Lane, Says
 
 DONE = "exit_0"
 Step = tuple[Lane, Mapping[str, Json]]

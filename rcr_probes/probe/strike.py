@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rcr_probes.model import BASELINE, NONE, RECEIVER_KEY, WORKER, Cell
+from rcr_probes.model import Cell
 from rcr_probes.receiver import Fault
+from rcr_probes.vocabulary import BASELINE, NONE, RECEIVER_KEY, WORKER
 
 # (point, fault) of a cell → what the receiver does at the request. For a kill it holds the request
 # while the worker is killed, and then drops it.

@@ -12,17 +12,7 @@ import msgspec
 
 from rcr_probes import files
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import (
-    AUDIT_FAULTS,
-    AUDIT_POINTS,
-    BASELINE,
-    FENCED,
-    POINTS,
-    POWER_LOSSES,
-    Json,
-    Recorded,
-    Says,
-)
+from rcr_probes.model import Json, Recorded
 from rcr_probes.reference.damage import damage
 from rcr_probes.reference.digest import Digest, meaning_digest, request_digest
 from rcr_probes.reference.dispatch import ExecutorRegistry
@@ -38,6 +28,15 @@ from rcr_probes.reference.records import (
 )
 from rcr_probes.reference.service import ADMIN, APPROVALS, LOCK, Act, Actor
 from rcr_probes.runtime import Operation
+from rcr_probes.vocabulary import (
+    AUDIT_FAULTS,
+    AUDIT_POINTS,
+    BASELINE,
+    FENCED,
+    POINTS,
+    POWER_LOSSES,
+    Says,
+)
 
 TICKET = "ticket.json"
 FSYNC = "fsync"  # the variant that flushes what it writes to the device

@@ -20,7 +20,7 @@ def damage(records: Records, audit_path: str, approval_id: str, kind: str) -> bo
         records: of the store.
         audit_path: its audit file; it holds two lines or more.
         approval_id: whose record.
-        kind: one of ``rcr_probes.model.DAMAGE``.
+        kind: one of ``rcr_probes.vocabulary.DAMAGE``.
 
     Raises:
         KeyError: there is no such kind.

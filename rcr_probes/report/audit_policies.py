@@ -9,8 +9,9 @@ import pandas as pd
 
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.store import CAPTURES, Evidence
-from rcr_probes.model import NONE, Capture, Json, Observation, VerdictName
+from rcr_probes.model import Capture, Json, Observation
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import NONE, VerdictName
 
 POLICIES = "rcr_probes.contrast.policies:runtime"
 DRAIN = "rcr_probes.contrast.drain:runtime"

@@ -6,18 +6,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from rcr_probes.errors import RcrError, UnknownName, printable
-from rcr_probes.model import (
-    NONE,
-    WORKER,
-    Capture,
-    Decision,
-    Effect,
-    Event,
-    Facts,
-    Measurement,
-    Observation,
-)
+from rcr_probes.model import Capture, Decision, Effect, Event, Facts, Measurement, Observation
 from rcr_probes.report.texts import section, text
+from rcr_probes.vocabulary import NONE, WORKER
 
 
 def matching(given: str, cells: Iterable[str]) -> str:

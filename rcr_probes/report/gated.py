@@ -12,10 +12,11 @@ from matplotlib.patches import Patch, Rectangle
 from rcr_probes.eligibility import decide
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.evidence.worth import weigh
-from rcr_probes.model import EFFECT_FACTS, IDENTITIES, Decision, Facts
+from rcr_probes.model import Decision, Facts
 from rcr_probes.report.figure import style
 from rcr_probes.report.panel import FAINT, INK, SMALL, label
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES
 
 DECLARED: tuple[tuple[str, ...], ...] = ((), ("replay",), ("lookup",), ("lookup", "replay"))
 # Okabe and Ito's colours and tints of them; the decision's name stands in each square too.

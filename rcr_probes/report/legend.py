@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import NONE, Capture, kind_of
+from rcr_probes.model import Capture
 from rcr_probes.report.repeats import name_of
 from rcr_probes.report.texts import table, text
+from rcr_probes.vocabulary import NONE, kind_of
 
 _OURS = "rcr_probes."  # only of our own runtimes do the texts know the ways
 # An axis of a cell → the sections of the texts that say what its words mean.

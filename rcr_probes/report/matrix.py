@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import DEDUPES, NONE, VERDICTS
 from rcr_probes.report.figure import style
 from rcr_probes.report.panel import FAINT, INK, SMALL, label
 from rcr_probes.report.repeats import UNSTABLE, Repeated, columns, configuration, repeated
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import DEDUPES, NONE, VERDICTS
 
 # Okabe and Ito's colours and tints of them. The number of effects stands in each square, and what
 # went wrong is edged, so that no colour is the only sign of anything.

@@ -21,13 +21,14 @@ from rcr_probes.errors import EvidenceError, PlanError
 from rcr_probes.evidence import store, write
 from rcr_probes.evidence.compare import compare
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import NONE, VERDICTS, Plan
+from rcr_probes.model import Plan
 from rcr_probes.report import tables
 from rcr_probes.report.explain import in_words
 from rcr_probes.report.parameters import checked
 from rcr_probes.report.repeats import UNSTABLE, WHO, recovered, repeated
 from rcr_probes.report.texts import text
 from rcr_probes.run import run
+from rcr_probes.vocabulary import NONE, VERDICTS
 
 EVIDENCE = Path(rcr_probes.__file__).parents[1] / "evidence"
 PUBLISHED = EVIDENCE / "rcr-20260831"

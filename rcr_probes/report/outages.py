@@ -11,9 +11,10 @@ from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.rows import row
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.evidence.worth import weigh
-from rcr_probes.model import POWER_LOSSES, VERDICTS, Capture, Json
+from rcr_probes.model import Capture, Json
 from rcr_probes.report.texts import text
 from rcr_probes.report.worth import GATED
+from rcr_probes.vocabulary import POWER_LOSSES, VERDICTS
 
 BASELINE, FLUSHED = "baseline", "fsync"  # variants of the reference
 

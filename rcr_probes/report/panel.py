@@ -12,8 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from rcr_probes.errors import printable
-from rcr_probes.model import NONE, Capture, Event, Json
+from rcr_probes.model import Capture, Event, Json
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import NONE
 
 # Top to bottom. A fault is drawn in the lane whose append it breaks. Points are not drawn: they say
 # where an event could happen, not what did.

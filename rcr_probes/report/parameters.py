@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from rcr_probes.errors import PlanError, RcrError, UnknownName
-from rcr_probes.model import DEDUPES, DIGESTS, NONE, POINTS, STARTS
 from rcr_probes.report.texts import LANGS
+from rcr_probes.vocabulary import DEDUPES, DIGESTS, NONE, POINTS, STARTS
 
 Value = str | list[str]
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import BASELINE, NONE, WORKER, Capture
+from rcr_probes.model import Capture
 from rcr_probes.report.sentences import AT_CALL, STRUCK, said, sentence, struck
 from rcr_probes.report.terminal import Drawn
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import BASELINE, NONE, WORKER
 
 # After these, effects are too many, others than they should be, or missing.
 HARM = ("wrong_effect", "duplicate_effect", "lost_effect", "state_effect_split")

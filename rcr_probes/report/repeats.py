@@ -9,18 +9,9 @@ import pandas as pd
 
 from rcr_probes.evidence.exported import Rowed
 from rcr_probes.evidence.rows import Row, cell_of, row
-from rcr_probes.model import (
-    DEDUPES,
-    FAULTS,
-    NONE,
-    POINTS,
-    POLICIES,
-    VERDICTS,
-    Capture,
-    Cell,
-    VerdictName,
-)
+from rcr_probes.model import Capture, Cell
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import DEDUPES, FAULTS, NONE, POINTS, POLICIES, VERDICTS, VerdictName
 
 UNSTABLE = "unstable"
 # After these there is nothing to change.

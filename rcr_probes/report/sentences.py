@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rcr_probes.model import NONE, Capture, Event, Json, Observation
+from rcr_probes.model import Capture, Event, Json, Observation
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import NONE
 
 # (point, fault) → how the strike is called; every other point is a call of the worker's.
 STRUCK: Mapping[tuple[str, str], str] = {

@@ -11,9 +11,10 @@ from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.rows import row
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.evidence.worth import Weighed, weigh
-from rcr_probes.model import NONE, POINTS, VERDICTS, Capture, Cell
+from rcr_probes.model import Capture, Cell
 from rcr_probes.report.repeats import SOUND
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import NONE, POINTS, VERDICTS
 
 HARMED = tuple(verdict for verdict in VERDICTS if verdict not in SOUND)
 _NO_STEP = "-"  # before the first point

@@ -19,18 +19,9 @@ from rcr_probes.evidence.rows import (
     repeated,
 )
 from rcr_probes.evidence.store import CAPTURES, Evidence
-from rcr_probes.model import (
-    DEDUPES,
-    DIGESTS,
-    FAULTS,
-    MATCHED,
-    NONE,
-    POINTS,
-    VERDICTS,
-    Json,
-    Observation,
-)
+from rcr_probes.model import MATCHED, Json, Observation
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import DEDUPES, DIGESTS, FAULTS, NONE, POINTS, VERDICTS
 
 Key = tuple[str, ...]  # the value of each axis of MATCHED
 

@@ -24,9 +24,10 @@ from rcr_probes.evidence.exported import Exported, Rowed
 from rcr_probes.evidence.published import Imported
 from rcr_probes.evidence.rows import Row, write_csv
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import Cell, VerdictName
+from rcr_probes.model import Cell
 from rcr_probes.report import audit_policies, outages, repeats, struck, tables, worth
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import VerdictName
 
 # After these a person has something to do; the first ones weigh most.
 ACTED_ON: tuple[VerdictName, ...] = (

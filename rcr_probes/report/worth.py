@@ -17,8 +17,9 @@ from rcr_probes.evidence.worth import (
     weigh,
     without,
 )
-from rcr_probes.model import NONE, Capture, Decision
+from rcr_probes.model import Capture, Decision
 from rcr_probes.report.texts import table, text
+from rcr_probes.vocabulary import NONE
 
 GATED = "evidence_gated"
 _TAKEN = tuple(name for name in EVIDENCE if name != "fence")

@@ -15,10 +15,11 @@ from typing import Any
 
 from rcr_probes import points
 from rcr_probes.errors import RuntimeUnusable
-from rcr_probes.model import Json, Recorded, Says
+from rcr_probes.model import Json, Recorded
 from rcr_probes.runtime import Operation, factual
 from rcr_probes.runtimes.description import Described, read
 from rcr_probes.runtimes.program import Answered, run
+from rcr_probes.vocabulary import Says
 
 _CODE = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
 _RECORDED = tuple(field.name for field in fields(Recorded))

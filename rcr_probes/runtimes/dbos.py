@@ -33,10 +33,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import BASELINE, Json, Recorded, Says
+from rcr_probes.model import Json, Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal, Runtime
 from rcr_probes.runtimes import need
+from rcr_probes.vocabulary import BASELINE, Says
 
 _DATABASE = "dbos.sqlite"
 _EXECUTOR, _OTHER = "executor-1", "executor-2"

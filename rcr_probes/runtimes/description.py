@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rcr_probes.errors import RuntimeMissing, RuntimeUnusable, UnknownName
-from rcr_probes.model import BASELINE, SAYS, Says
+from rcr_probes.vocabulary import BASELINE, SAYS, Says
 
 _REQUIRED = ("command", "says")
 _KEYS = (*_REQUIRED, "points", "recoveries", "variants")

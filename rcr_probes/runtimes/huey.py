@@ -33,13 +33,14 @@ from pathlib import Path
 from typing import Any
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import BASELINE, Recorded, Says
+from rcr_probes.model import Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal
 from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.requests import digest, text
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
+from rcr_probes.vocabulary import BASELINE, Says
 
 _DATABASE = "huey.db"
 _RESULTS = "kv"  # the table of results, and of whatever else is kept by key

@@ -34,10 +34,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import Recorded, Says
+from rcr_probes.model import Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal, Runtime
 from rcr_probes.runtimes import need
+from rcr_probes.vocabulary import Says
 
 _DATABASE = "checkpoints.sqlite"
 _AGAIN = "again"

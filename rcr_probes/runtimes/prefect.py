@@ -35,13 +35,14 @@ from pathlib import Path
 from typing import Any
 
 from rcr_probes.errors import UnknownName, code_of
-from rcr_probes.model import BASELINE, Recorded, Says
+from rcr_probes.model import Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal, Runtime
 from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.prefect_server import DATABASE, RESULTS, serving
 from rcr_probes.runtimes.requests import digest
+from rcr_probes.vocabulary import BASELINE, Says
 
 _KILLED = frozenset({"kill"})
 _AGAIN, _RETRY, _CRASH_RETRY = "again", "retry", "crash_retry"

@@ -10,9 +10,10 @@ from typing import Any
 
 from prefect import flow, task
 
-from rcr_probes.model import BASELINE, Json
+from rcr_probes.model import Json
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation
+from rcr_probes.vocabulary import BASELINE
 
 ENTRYPOINT = f"{__name__}:operate"
 in_hand: list[Operation] = []  # the one of this process, put there before the flow is called

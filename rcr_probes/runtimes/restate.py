@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import Recorded, Says
+from rcr_probes.model import Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation
 from rcr_probes.runtimes import need
@@ -48,6 +48,7 @@ from rcr_probes.runtimes.restate_server import (
     server_pid,
 )
 from rcr_probes.runtimes.restate_service import App, ServiceProcess
+from rcr_probes.vocabulary import Says
 
 _AGAIN = "again"
 _REDELIVERY = "redelivery"

@@ -15,9 +15,10 @@ from playwright.sync_api import Page
 from rcr_probes.eligibility import decide
 from rcr_probes.evidence.claimed import held
 from rcr_probes.evidence.claims import PAGES, said, written
-from rcr_probes.model import EFFECT_FACTS, IDENTITIES, Facts
+from rcr_probes.model import Facts
 from rcr_probes.report.guide.material import shown
 from rcr_probes.report.texts import LANGS, text
+from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES
 from tests.browser.conftest import GUIDE, ROOT, Open, Still
 
 CHINESE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")

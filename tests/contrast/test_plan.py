@@ -15,8 +15,9 @@ from rcr_probes.errors import PlanError
 from rcr_probes.evidence import store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import FAULT_POINTS, NONE, POINTS, Capture, Cell, Plan
+from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.report.audit_policies import DRAIN, POLICIES, SUBMISSION, Seen, seen
+from rcr_probes.vocabulary import FAULT_POINTS, NONE, POINTS
 from tests.evidence.forging import Change, put
 from tests.evidence.test_relabelled import found, told_as
 from tests.test_expected import tables

@@ -23,13 +23,13 @@ from rcr_probes.model import (
     Event,
     Forced,
     Json,
-    Lane,
     Measurement,
     Observation,
     Plan,
     Recorded,
 )
 from rcr_probes.reference.adapter import ApprovalRuntime
+from rcr_probes.vocabulary import Lane
 
 Step = tuple[str, Lane, dict[str, Json]]
 

@@ -15,8 +15,9 @@ from rcr_probes import run as runs
 from rcr_probes import worker
 from rcr_probes.errors import RuntimeUnusable
 from rcr_probes.evidence.check import check
-from rcr_probes.model import AUDIT_POINTS, POINTS, Cell, Plan
+from rcr_probes.model import Cell, Plan
 from rcr_probes.runtime import load
+from rcr_probes.vocabulary import AUDIT_POINTS, POINTS
 from tests import runtimes_under_test
 from tests.evidence import made
 from tests.evidence.forging import ROOT, Change, every, found, insert, lanes, put, remove

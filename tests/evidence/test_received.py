@@ -19,7 +19,8 @@ import pytest
 from rcr_probes.evidence import seal, store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.derive import derive
-from rcr_probes.model import WORKER, Capture
+from rcr_probes.model import Capture
+from rcr_probes.vocabulary import WORKER
 from tests.evidence import made
 from tests.evidence.forging import Change, every, put
 

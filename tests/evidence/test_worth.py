@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from rcr_probes.evidence import seal, worth
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import (
-    CAPABILITIES,
-    TRULY,
     Approved,
     Capture,
     Cell,
@@ -25,6 +23,7 @@ from rcr_probes.model import (
     Observation,
     Recorded,
 )
+from rcr_probes.vocabulary import CAPABILITIES, TRULY
 from tests.evidence import made
 
 HARMFUL = ("duplicate", "wrong")

@@ -22,22 +22,19 @@ from rcr_probes import run as runs
 from rcr_probes.evidence import consistency, seal, store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.derive import derive
-from rcr_probes.model import (
+from rcr_probes.model import Capture, Cell, Event, Plan
+from rcr_probes.plan import product
+from rcr_probes.report.explain import happened
+from rcr_probes.report.texts import LANGS
+from rcr_probes.scratch import PREFIX
+from rcr_probes.vocabulary import (
     CAPABILITIES,
     EXECUTOR_POINTS,
     INNER_POINTS,
     RECEIVED,
     RECEIVER_FAULTS,
     TRULY,
-    Capture,
-    Cell,
-    Event,
-    Plan,
 )
-from rcr_probes.plan import product
-from rcr_probes.report.explain import happened
-from rcr_probes.report.texts import LANGS
-from rcr_probes.scratch import PREFIX
 
 # dedupe, point, fault → the verdict under again, resume, never.
 VERDICTS = """

@@ -12,17 +12,8 @@ from rcr_probes import executors, ledger
 from rcr_probes import folder as layout
 from rcr_probes.errors import InjectedFault
 from rcr_probes.executors import Executor, LedgerDamaged
-from rcr_probes.model import (
-    CAPABILITIES,
-    DEDUPES,
-    INNER_POINTS,
-    PAIRS,
-    RECEIVED,
-    TRULY,
-    Json,
-    Known,
-    Lane,
-)
+from rcr_probes.model import Json, Known
+from rcr_probes.vocabulary import CAPABILITIES, DEDUPES, INNER_POINTS, PAIRS, RECEIVED, TRULY, Lane
 
 REQUEST = {"executor": "local-marker", "target": "marker-0", "session_id": "session-1"}
 KEY = "operation-0"

@@ -11,8 +11,9 @@ import pytest
 
 from rcr_probes import executors, folder, ledger
 from rcr_probes.executors import Executor
-from rcr_probes.model import RECEIVED, Json, Known, Lane
+from rcr_probes.model import Json, Known
 from rcr_probes.receiver import Receiver, Settings
+from rcr_probes.vocabulary import RECEIVED, Lane
 
 REQUEST = {
     "executor": "receiver",

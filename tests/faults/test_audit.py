@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from rcr_probes import faults
 from rcr_probes.errors import FaultError
 from rcr_probes.faults import Target, audit
-from rcr_probes.model import AUDIT_FAULTS, FAULTS, TRACED_FAULTS
 from rcr_probes.reference import approval
+from rcr_probes.vocabulary import AUDIT_FAULTS, FAULTS, TRACED_FAULTS
 from tests.faults.beside import below, needs_ptrace
 from tests.test_faults import at, mute
 

@@ -15,16 +15,8 @@ from rcr_probes import strace
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.rows import Row, rows
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import (
-    AUDIT_FAULTS,
-    AUDIT_POINTS,
-    FAULTS,
-    INNER_POINTS,
-    POINTS,
-    Capture,
-    Cell,
-    Plan,
-)
+from rcr_probes.model import Capture, Cell, Plan
+from rcr_probes.vocabulary import AUDIT_FAULTS, AUDIT_POINTS, FAULTS, INNER_POINTS, POINTS
 from tests.faults.beside import needs_ptrace
 
 ROOT = Path(__file__).parents[2]

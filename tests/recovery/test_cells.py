@@ -15,7 +15,8 @@ import pytest
 from rcr_probes import run as runs
 from rcr_probes.evidence import consistency, store
 from rcr_probes.evidence.check import check
-from rcr_probes.model import DAMAGE, ORIGINALS, PERSONS, STALE_LOCKS, Capture, Cell, Plan
+from rcr_probes.model import Capture, Cell, Plan
+from rcr_probes.vocabulary import DAMAGE, ORIGINALS, PERSONS, STALE_LOCKS
 
 # point/fault/dedupe/digest/policy, then what else differs → verdict, effects, calls, state, error.
 # gated stands for evidence_gated.

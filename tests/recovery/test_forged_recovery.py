@@ -15,7 +15,8 @@ import pytest
 from rcr_probes import run as runs
 from rcr_probes.evidence import consistency, seal
 from rcr_probes.evidence.derive import derive
-from rcr_probes.model import ORIGINALS, WITNESSES, Capture, Cell, Plan
+from rcr_probes.model import Capture, Cell, Plan
+from rcr_probes.vocabulary import ORIGINALS, WITNESSES
 from tests.evidence.forging import Change, insert, put, remove
 
 BEFORE: dict[str, Any] = {"point": "before_action", "fault": "kill", "policy": "evidence_gated"}

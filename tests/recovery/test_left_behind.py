@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rcr_probes import folder, held, linux, process, recovery
-from rcr_probes.model import ORIGINALS, Cell
+from rcr_probes.model import Cell
+from rcr_probes.vocabulary import ORIGINALS
 
 DEADLINE = 10.0  # seconds
 

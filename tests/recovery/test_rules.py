@@ -14,16 +14,15 @@ import pytest
 from rcr_probes import plan as plans
 from rcr_probes import recoverable
 from rcr_probes.errors import PlanError
-from rcr_probes.model import (
+from rcr_probes.model import Cell, Plan
+from rcr_probes.vocabulary import (
     DAMAGE,
     NONE,
     ORIGINALS,
     PERSONS,
     RECOVERY_FAULTS,
     STALE_LOCKS,
-    Cell,
     Lane,
-    Plan,
     at_point,
     recovery_phases,
 )

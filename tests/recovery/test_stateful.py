@@ -27,11 +27,12 @@ from hypothesis.stateful import (
 from rcr_probes import executors, faults, fence, folder, ledger, points, recovery
 from rcr_probes.faults import Target
 from rcr_probes.ledger import EffectLine
-from rcr_probes.model import AUDIT_POINTS, POINTS, Cell
+from rcr_probes.model import Cell
 from rcr_probes.phase import operation
 from rcr_probes.recovery import Site
 from rcr_probes.reference import ApprovalRuntime, approval, audit
 from rcr_probes.runtime import Operation
+from rcr_probes.vocabulary import AUDIT_POINTS, POINTS
 from tests.recovery.broken import fence_of_others, repair_of_what_is_there
 
 DEADLINE = 30  # seconds; a process that hangs ends by SIGALRM

@@ -14,11 +14,12 @@ import pytest
 
 from rcr_probes import points
 from rcr_probes.errors import InjectedFault, UnknownName
-from rcr_probes.model import FAULT_POINTS, POINTS, REFERENCE, Recorded, Says
+from rcr_probes.model import Recorded
 from rcr_probes.reference import ApprovalError, ApprovalRuntime, ApprovalService, approval
 from rcr_probes.reference.digest import request_digest
 from rcr_probes.reference.records import Status
 from rcr_probes.runtime import SEAMS, Operation, load
+from rcr_probes.vocabulary import FAULT_POINTS, POINTS, REFERENCE, Says
 
 Child = Callable[[Callable[[], object]], tuple[str, Any]]
 

@@ -14,19 +14,10 @@ import pytest
 from rcr_probes import eligibility, judge, worker
 from rcr_probes.errors import RcrError, UnknownName, printable
 from rcr_probes.evidence import derive, seal
-from rcr_probes.model import (
-    EFFECT_FACTS,
-    IDENTITIES,
-    VERDICTS,
-    Capture,
-    Circumstances,
-    Facts,
-    Judgement,
-    Measurement,
-    Recorded,
-)
+from rcr_probes.model import Capture, Circumstances, Facts, Judgement, Measurement, Recorded
 from rcr_probes.report.explain import decided, explain, matching
 from rcr_probes.report.texts import LANGS, table, text
+from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES, VERDICTS
 from tests.measurements import events, measured
 
 P3 = {"point": "completion_audit", "fault": "audit_is_directory"}

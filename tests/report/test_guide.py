@@ -19,7 +19,7 @@ from rcr_probes.eligibility import decide, may_call
 from rcr_probes.errors import EvidenceError, NotEvidence, printable
 from rcr_probes.evidence.claims import FILE, PAGES
 from rcr_probes.evidence.store import CAPTURES
-from rcr_probes.model import EFFECT_FACTS, IDENTITIES, Facts
+from rcr_probes.model import Facts
 from rcr_probes.report.guide import material
 from rcr_probes.report.guide.build import build
 from rcr_probes.report.guide.chooser import DECLARED, Choice, choices
@@ -27,6 +27,7 @@ from rcr_probes.report.guide.markup import captured, prose, whole_table
 from rcr_probes.report.guide.material import Material
 from rcr_probes.report.guide.sections import SECTIONS
 from rcr_probes.report.texts import LANGS, table, text
+from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES
 from tests.cli.typed import environment, example_of, process
 from tests.pinned import written_by
 

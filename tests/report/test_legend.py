@@ -8,10 +8,11 @@ import pytest
 
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import NONE, POLICIES, Plan
+from rcr_probes.model import Plan
 from rcr_probes.report import legend
 from rcr_probes.report.repeats import name_of
 from rcr_probes.report.texts import LANGS, text
+from rcr_probes.vocabulary import NONE, POLICIES
 from tests.report.conftest import ROOT
 
 FOLDERS = ("article", "locations", "runtimes")

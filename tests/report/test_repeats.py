@@ -12,7 +12,7 @@ from matplotlib.text import Text
 
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import Capture, Eligibility, Verdict
+from rcr_probes.model import Capture, Verdict
 from rcr_probes.report import matrix, tables
 from rcr_probes.report.figure import FORMATS, rendered
 from rcr_probes.report.repeats import (
@@ -27,6 +27,7 @@ from rcr_probes.report.repeats import (
     table,
 )
 from rcr_probes.report.texts import LANGS, text
+from rcr_probes.vocabulary import Eligibility
 from tests.report.conftest import ROOT
 
 

@@ -13,9 +13,10 @@ from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.rows import rows
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.evidence.worth import weigh
-from rcr_probes.model import CALL_FAULTS, NONE, Cell, Plan
+from rcr_probes.model import Cell, Plan
 from rcr_probes.report import outages, struck, terminal
 from rcr_probes.report.texts import LANGS, text
+from rcr_probes.vocabulary import CALL_FAULTS, NONE
 
 pytestmark = pytest.mark.skipif(
     shutil.which(strace.PROGRAM) is None, reason="strace is not installed"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import VERDICTS, Judgement, Verdict, VerdictName
+from rcr_probes.model import Judgement, Verdict
 from rcr_probes.report.terminal import ACTED_ON, Drawn, advice, markdown
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import VERDICTS, VerdictName
 
 AT_REST = {"deduplicated", "protected", "consistent", "no_effect"}
 

@@ -11,7 +11,9 @@ from typing import get_args
 import pytest
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.model import (
+from rcr_probes.report import texts
+from rcr_probes.report.texts import LANGS, section, table, text
+from rcr_probes.vocabulary import (
     CAPABILITIES,
     DEDUPES,
     DIGESTS,
@@ -27,8 +29,6 @@ from rcr_probes.model import (
     Eligibility,
     Harm,
 )
-from rcr_probes.report import texts
-from rcr_probes.report.texts import LANGS, section, table, text
 
 NAMES = ("verdict", "eligibility")
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"

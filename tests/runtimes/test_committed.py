@@ -10,10 +10,11 @@ from rcr_probes import run as runs
 from rcr_probes.errors import RuntimeMissing
 from rcr_probes.evidence import store
 from rcr_probes.evidence.rows import Row, rows
-from rcr_probes.model import NONE, Cell, Plan
+from rcr_probes.model import Cell, Plan
 from rcr_probes.report.repeats import name_of, repeated
 from rcr_probes.runtime import load, offered
 from rcr_probes.runtimes import KNOWN
+from rcr_probes.vocabulary import NONE
 
 ROOT = Path(__file__).parents[2]
 NAMES = [need.name for need in KNOWN]

@@ -8,15 +8,8 @@ from itertools import combinations, product
 
 from rcr_probes.eligibility import decide, may_call
 from rcr_probes.evidence.claimed import Reference
-from rcr_probes.model import (
-    CAPABILITIES,
-    EFFECT_FACTS,
-    IDENTITIES,
-    Capture,
-    Decision,
-    EffectFact,
-    Facts,
-)
+from rcr_probes.model import Capture, Decision, Facts
+from rcr_probes.vocabulary import CAPABILITIES, EFFECT_FACTS, IDENTITIES, EffectFact
 
 Captured = Sequence[tuple[Reference, Capture]]
 DECLARED = tuple(sorted({name for names in CAPABILITIES.values() for name in names}))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from rcr_probes.model import EFFECT_FACTS, IDENTITIES, NONE
 from rcr_probes.report.explain import ruled
 from rcr_probes.report.guide.appendix import mention
 from rcr_probes.report.guide.chooser import DECLARED, Choice, Cost
 from rcr_probes.report.guide.markup import captured, code, details, joined, phrase, whole_table
 from rcr_probes.report.texts import text
+from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES, NONE
 
 # What is chosen when the page opens, and whether several may be chosen.
 _FIRST = {"identity": "valid", "effect": "unknown"}

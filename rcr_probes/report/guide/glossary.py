@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from rcr_probes.model import POINTS, VERDICTS
 from rcr_probes.report.guide.markup import code, joined, phrase, whole_table
 from rcr_probes.report.tables import PROBES
 from rcr_probes.report.texts import LANGS, table, text
+from rcr_probes.vocabulary import POINTS, VERDICTS
 
 
 def words(lang: str) -> Markup:
