@@ -99,11 +99,6 @@ def changes(calls: Iterable[Made], *tops: str) -> list[Change]:
     return [c for one in calls for c in one.changes if any(within(c.path, top) for top in tops)]
 
 
-def below(changes: Iterable[Change], top: str) -> list[Change]:
-    """The changes within a folder, with paths below it."""
-    return [Change(c.do, own(c.path, top), own(c.to, top), c.at, c.data) for c in changes]
-
-
 def own(path: str, top: str) -> str:
     """A path within a folder, as one below it."""
     return HERE if path == top else path.removeprefix(f"{top}/")

@@ -13,6 +13,7 @@ import pytest
 from rcr_probes import power, recorder, strace
 from rcr_probes.power import Change
 from rcr_probes.recorder import Made
+from tests.recorded import below
 
 needs_strace = pytest.mark.skipif(
     shutil.which(strace.PROGRAM) is None, reason="strace is not installed"
@@ -91,7 +92,7 @@ def test_what_was_recorded_gives_what_stands_there(way: str, tmp_path: Path) -> 
     changes = recorder.changes(recorded(tmp_path, WAYS[way]), "place")
     stands = tree(tmp_path / "place")
     assert stands
-    assert power.standing(recorder.below(changes, "place")) == stands
+    assert power.standing(below(changes, "place")) == stands
 
 
 @needs_strace
@@ -102,7 +103,7 @@ def test_what_is_written_through_memory_is_not_recorded_and_shows(tmp_path: Path
     )
     changes = recorder.changes(recorded(tmp_path, program), "place")
     assert tree(tmp_path / "place") == {"a": b"wild"}
-    assert power.standing(recorder.below(changes, "place")) == {"a": b"\0\0\0\0"}
+    assert power.standing(below(changes, "place")) == {"a": b"\0\0\0\0"}
 
 
 @needs_strace
@@ -112,7 +113,7 @@ def test_a_flush_is_recorded_of_files_and_folders(tmp_path: Path) -> None:
         "f = open_('a', W); write(f, b'x'); os.fsync(f); os.fdatasync(f)\n"
         "os.fsync(os.open('.', os.O_RDONLY)); write(open_('a', A | os.O_DSYNC), b'y')"
     )
-    changes = recorder.below(recorder.changes(recorded(tmp_path, program), "place"), "place")
+    changes = below(recorder.changes(recorded(tmp_path, program), "place"), "place")
     assert [c for c in changes if c.do == "flush"] == [
         Change("flush", "a"), Change("flush", "a"), Change("flush", "."), Change("flush", "a"),
     ]  # fmt: skip
@@ -149,7 +150,7 @@ def test_paths_may_lead_through_a_link(tmp_path: Path) -> None:
         [*words, sys.executable, "-I", "-c", BEGINNING + program, given, given], check=True
     )
     changes = recorder.changes(recorder.made(log.read_text(), str(place)), "place")
-    assert power.standing(recorder.below(changes, "place")) == {"a": b"x"}
+    assert power.standing(below(changes, "place")) == {"a": b"x"}
 
 
 def test_calls_that_interleave_stand_where_they_began() -> None:

@@ -232,11 +232,6 @@ def places(where: Where, rows: Sequence[Row]) -> list[int]:
     ]
 
 
-def selected(where: Where, rows: Sequence[Row]) -> list[Row]:
-    """The rows at these places."""
-    return [rows[number] for number in places(where, rows)]
-
-
 def said(claim: Claim, lang: str, value: Value | None) -> str:
     """The sentence with what was measured filled in."""
     return _chosen(lang, claim.en, claim.zh).replace("{value}", written(value))

@@ -79,10 +79,10 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def regular(path: Path, most: int = LARGEST) -> bool:
-    """A file of its own, of no more bytes than this: nothing else is ever opened."""
+def regular(path: Path) -> bool:
+    """A file of its own, of no more bytes than are read of one: nothing else is ever opened."""
     size = _size(path)
-    return size is not None and size <= most
+    return size is not None and size <= LARGEST
 
 
 def too_large(path: Path, most: int = LARGEST) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -12,6 +11,7 @@ from types import TracebackType
 
 from rcr_probes import linux
 
+_WITHIN = 30.0  # seconds in which a server must serve
 _STOP = 10.0  # seconds in which a server must end by itself, before it is killed
 _LOOK = 0.01  # seconds between two looks at whether it serves
 
@@ -37,8 +37,6 @@ class Server:
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,
-        within: float = 30.0,
-        stop: signal.Signals = signal.SIGTERM,
     ) -> None:
         """Say what to start; ``with`` starts it.
 
@@ -48,11 +46,9 @@ class Server:
             ready: whether it serves; asked again and again until it does.
             env: its whole environment; None: this process's.
             cwd: where it runs; None: here.
-            within: seconds in which it must serve.
-            stop: the signal that asks it to end in good order.
         """
         self._argv, self._log, self._ready = [*argv], log, ready
-        self._env, self._cwd, self._within, self._signal = env, cwd, within, stop
+        self._env, self._cwd = env, cwd
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -77,13 +73,13 @@ class Server:
                 cwd=self._cwd,
                 preexec_fn=lambda: linux.die_with(parent),
             )
-        until = time.monotonic() + self._within
+        until = time.monotonic() + _WITHIN
         try:
             while not self._ready():
                 if not self.running():
                     raise self._failed("ended")
                 if time.monotonic() > until:
-                    raise self._failed(f"did not serve within {self._within:g} s")
+                    raise self._failed(f"did not serve within {_WITHIN:g} s")
                 time.sleep(_LOOK)
         except BaseException:
             self.stop()
@@ -102,7 +98,7 @@ class Server:
         """End it by its pid, in good order if it will; twice does no harm."""
         if self._process is None or self._process.poll() is not None:
             return
-        self._process.send_signal(self._signal)
+        self._process.terminate()
         try:
             self._process.wait(_STOP)
         except subprocess.TimeoutExpired:

@@ -12,6 +12,7 @@ import pytest
 
 from rcr_probes import power, recorder, strace
 from rcr_probes.reference.records import replace_file, sync_folder
+from tests.recorded import below
 
 pytestmark = pytest.mark.skipif(
     shutil.which(strace.PROGRAM) is None, reason="strace is not installed"
@@ -35,7 +36,7 @@ def changes(tmp_path: Path, durability: str) -> list[power.Change]:
     program = [sys.executable, "-P", "-c", STORE, str(place / "store"), durability]
     subprocess.run([*words, *program], check=True)
     done = recorder.changes(recorder.made(log.read_text(), str(place)), "store")
-    return recorder.below(done, "store")
+    return below(done, "store")
 
 
 def losses(done: list[power.Change]) -> dict[str, set[str]]:
