@@ -85,7 +85,7 @@ MAY_IMPORT = {
     "evidence": PURE
     | {"eligibility", "judge", "power", "recoverable", "request", "strace", "witness"},
     "receiver": {"errors"},
-    "probe": PURE | {"receiver", "evidence", "request", "linux", "scratch", "strace"},
+    "probe": PURE | {"receiver", "evidence", "request", "linux", "room", "scratch", "strace"},
     "reference": PURE | {"files", "points", "ledger", "runtime", "eligibility", "fence", "witness"},
     "runtimes": PURE | {"points", "ledger", "linux", "runtime"},
     "contrast": PURE | {"points", "runtime", "runtimes"},

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rcr_probes import linux, strace
+from rcr_probes import linux, room, strace
 from rcr_probes.errors import RcrError
 from rcr_probes.model import Cell
 from rcr_probes.probe import strike, trace
@@ -101,7 +101,8 @@ def drive(
         target: the call at which strace kills the worker; None: the cell strikes at a request.
 
     Raises:
-        RcrError: its setup failed, or the control sent no request.
+        RcrError: its setup failed, the control sent no request, or a command wrote more than it
+            may.
     """
     with _ready(place, commands) as run:
         receiver = run.receiver
@@ -192,8 +193,17 @@ def _ready(place: Path, commands: Commands) -> Iterator[_Runner]:
     settings = replace(commands.settings, bound=commands.timeout / 2)
     with Receiver(str(place / "receiver"), settings) as receiver:
         run = _Runner(commands, receiver, str(folder), place)
-        run.setup()
-        yield run
+        try:
+            run.setup()
+            yield run
+            run.look()  # also at what was too quick to be looked at
+        except room.FolderTooLarge as error:
+            raise RcrError(
+                f"What is probed wrote more than it may in one strike: {error}.",
+                "Give it a smaller job, such as by --setup, and keep large files outside {folder} "
+                "(the environment variable RCR_FOLDER); what it prints counts, too."
+                + told(run.printed()),
+            ) from error
 
 
 class _Runner:
@@ -203,8 +213,18 @@ class _Runner:
         self.receiver = receiver
         self.folder = folder
         self._commands = commands
+        self._place = str(place)
         self._output = str(place / "output.txt")
         self._recovery_output = str(place / "recovery.txt")
+
+    def look(self) -> None:
+        """Look at what the commands have written so far.
+
+        Raises:
+            FolderTooLarge, NoRoom: it is more than a cell of a plan may, or the disk has no room.
+        """
+        room.require_bounded(self._place)
+        room.require(self._place)
 
     def setup(self) -> None:
         if self._commands.setup is None:
@@ -238,7 +258,9 @@ class _Runner:
     def under_strace(self, below: str, target: Target | None) -> Traced:
         words = self._filled(self._commands.worker)
         timeout = self._commands.timeout
-        return trace.run(words, self._environment(), self._output, timeout, below, target)
+        return trace.run(
+            words, self._environment(), self._output, timeout, below, target, self.look
+        )
 
     def recovery(self) -> Ended:
         with self._start(self._commands.recovery, self._recovery_output) as running:
@@ -256,17 +278,19 @@ class _Runner:
 
     def _kill_held(self, running: Running, until: float) -> None:
         """Kill the worker while its request is held, then drop the request."""
-        try:
-            left = max(0.0, until - time.monotonic())
-            held = self.receiver.wait_held(left, unless_ended=running.pid)
-        except NotReached:  # the deadline has passed, which ``end`` will tell
+        while (left := until - time.monotonic()) > 0:  # else it is ``end`` that will tell
+            try:
+                held = self.receiver.wait_held(min(left, room.LOOK), unless_ended=running.pid)
+            except NotReached:
+                self.look()
+                continue
+            if held is not None:
+                running.kill()
+                self.receiver.release(held, "drop")
             return
-        if held is not None:
-            running.kill()
-            self.receiver.release(held, "drop")
 
     def _start(self, command: Command, output: str) -> Running:
-        return Running(self._filled(command), self._environment(), output)
+        return Running(self._filled(command), self._environment(), output, self.look)
 
     def _filled(self, command: Command) -> list[str]:
         return command.filled(self.receiver.address, self.folder)

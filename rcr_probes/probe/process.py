@@ -7,10 +7,10 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rcr_probes import linux
+from rcr_probes import linux, room
 
 _LINGER = 0.5  # seconds in which what a command started may end by itself once the command has
 _NOT_STARTED = 127  # what a shell exits with for a command that it cannot start
@@ -53,14 +53,22 @@ class Running:
         pid: of the command, the leader of its own session and group.
     """
 
-    def __init__(self, words: Sequence[str], environment: Mapping[str, str], output: str) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        output: str,
+        look: Callable[[], None],
+    ) -> None:
         """Start it in the current directory, without input.
 
         Args:
             words: the command.
             environment: all of it.
             output: the file to which its stdout and stderr are appended.
+            look: called every ``room.LOOK`` seconds while it is waited for.
         """
+        self._look = look
         self._spared = frozenset(_children())
         self._begun = time.monotonic()
         self._killed = False
@@ -82,11 +90,16 @@ class Running:
         Returns:
             The pid where it ended, and the descriptors among ``others`` that are readable.
         """
+        until = time.monotonic() + seconds
         poll = select.poll()
         for fd in (self._pidfd, *others):
             poll.register(fd, select.POLLIN)
-        ready = {fd for fd, _ in poll.poll(max(0.0, seconds) * 1000)}
-        return {self.pid if fd == self._pidfd else fd for fd in ready}
+        while True:
+            left = max(0.0, until - time.monotonic())
+            ready = {fd for fd, _ in poll.poll(min(left, room.LOOK) * 1000)}
+            if ready or left <= room.LOOK:
+                return {self.pid if fd == self._pidfd else fd for fd in ready}
+            self._look()
 
     def kill(self) -> None:
         """End it and its whole group at once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,7 @@ def run(
     timeout: float,
     place: str,
     target: Target | None,
+    look: Callable[[], None],
 ) -> Traced:
     """Run a command under strace.
 
@@ -57,6 +58,7 @@ def run(
         timeout: seconds until it is ended.
         place: the absolute path of the watched folder or file.
         target: where to kill it; None: nowhere.
+        look: called every ``room.LOOK`` seconds meanwhile.
     """
     strace.require(shutil.which(strace.PROGRAM))
     pipe = f"{output}.strace"
@@ -67,7 +69,7 @@ def run(
             traced = strace.watching(pipe, words)
         else:
             traced = strace.striking(pipe, target.point, place, strace.KILL, words, target.spelled)
-        with Running(traced, environment, output) as running:
+        with Running(traced, environment, output, look) as running:
             text = _followed(running, log, timeout, place, target)
             ended = running.end(0)
             return Traced(ended, text + _read(log))

@@ -231,6 +231,42 @@ def test_a_worker_that_never_ends_is_refused(probe: Probe, worker: Worker) -> No
     assert "--timeout" in done.stderr
 
 
+@pytest.mark.parametrize("place", ["folder", "output", "files"])
+def test_a_worker_that_fills_its_folder_is_ended(
+    tmp_path: Path, environment: dict[str, str], worker: Worker, place: str
+) -> None:
+    """With one file, with many, or with what it prints; long before its time is over."""
+    writes = {
+        "folder": "open(folder + '/big', 'ab').write(bytes(1 << 16))",
+        "output": "print('more ' * 10_000, flush=True)",
+        "files": "open(f'{folder}/{time.monotonic_ns()}', 'w').close()",
+    }
+    words = worker(
+        f"""
+        call("{{}}")
+        while True:
+            {writes[place]}
+            time.sleep(0.001)
+        """
+    )
+    small = (
+        "import sys; from rcr_probes import room; from rcr_probes.cli import main\n"
+        "room.LARGEST, room.MOST = 4 << 20, 200\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    probing = ["probe", "--timeout", "300", "--into", "found", *words]
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", small, *probing],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert time.monotonic() - begun < 150
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "its folder grew beyond 4 MiB or 200 files" in done.stderr
+    assert "RCR_FOLDER" in done.stderr
+    assert not (tmp_path / "found").exists()
+
+
 def test_what_a_worker_leaves_behind_is_ended_and_makes_it_unknown(
     probe: Probe, worker: Worker, tmp_path: Path
 ) -> None:
