@@ -14,7 +14,7 @@ LONGEST = (
     "tests/test_killed.py",
     "tests/browser/test_guide.py",
     "tests/browser/test_axe.py",
-    "tests/test_run.py",
+    "tests/run/test_wrong.py",
     "tests/test_pages.py",
     "tests/report/test_execute.py",
     "notebooks/00_evidence_guide.ipynb",
