@@ -17,7 +17,7 @@ from rcr_probes import commands
 from rcr_probes.commands import say
 from rcr_probes.errors import RcrError, UnknownName
 from rcr_probes.grammar import COMMANDS, reader
-from rcr_probes.interruption import ignore, interruptible
+from rcr_probes.interruption import interruptible
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
@@ -31,15 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a locale without Chinese must not end a report
             stream.reconfigure(errors="replace")
     try:
-        with interruptible():
+        with interruptible(last=argv is None):  # else what calls us goes on
             args = _parsed(given)
             code: int = args.command(args)
             sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has seen enough
         code = BROKEN_PIPE
     except KeyboardInterrupt:
-        if argv is None:  # the process ends with this command; what calls us goes on
-            ignore()
         say("rcr: interrupted.")
         if given[:1] == ["run"]:
             rest = [word for word in given if word != "--again"]

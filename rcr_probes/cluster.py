@@ -324,23 +324,34 @@ def end_there(run: str) -> None:
 
 @contextlib.contextmanager
 def _of_this_thread(run: str) -> Iterator[LeanWorker]:
-    """A lean worker that no other thread uses meanwhile."""
+    """A lean worker that no other thread uses meanwhile.
+
+    Raises:
+        RcrError: the run has ended: what was still in the queue must not begin, for nobody would
+            end it.
+    """
     key = (run, threading.get_ident())
     with _lock:
-        lean = None if run in _over else _lean.pop(key, None)
+        lean = _lean.pop(key, None)
     if lean is not None and lean.idle_for() > _IDLE / 2:  # it may be about to end by itself
         lean.end()
         lean = None
     lean = lean or LeanWorker(idle=_IDLE)
     with _lock:
-        _lean[key] = lean
-        _busy.add(key)
+        over = run in _over
+        if not over:
+            _lean[key] = lean
+            _busy.add(key)
     try:
+        if over:
+            raise RcrError("The run has ended.", "Nothing more is measured for it.")
         yield lean
     finally:
         with _lock:
             _busy.discard(key)
-            over = run in _over and _lean.pop(key, None) is not None
+            over = run in _over
+            if over:
+                _lean.pop(key, None)
         if over:
             lean.end()
 

@@ -10,22 +10,24 @@ from typing import NoReturn
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def ignore() -> None:
-    """Let nothing more interrupt this process, which is ending."""
-    for end in _ENDS:
-        signal.signal(end, signal.SIG_IGN)
-
-
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(*, last: bool) -> Iterator[None]:
     """Being ended by SIGTERM is an interruption like Ctrl-C; what it was before, it is after.
 
     Once is enough: a second one must not break the ending of what runs, and is ignored until the
     block is left. What is ignored already, as SIGHUP is under nohup, stays so.
+
+    Args:
+        last: whether this process ends with the block: once interrupted, nothing interrupts it any
+            more, also not after the block.
     """
+    interrupted = False
 
     def interrupt(*_: object) -> NoReturn:
-        ignore()
+        nonlocal interrupted
+        interrupted = True
+        for end in _ENDS:
+            signal.signal(end, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     was = {end: signal.getsignal(end) for end in _ENDS}
@@ -35,5 +37,6 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     finally:
-        for end, handler in before.items():
-            signal.signal(end, handler)
+        if not (last and interrupted):
+            for end, handler in before.items():
+                signal.signal(end, handler)

@@ -27,6 +27,7 @@ from rcr_probes.evidence import store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.plan import product
+from rcr_probes.pool import LeanWorker
 from rcr_probes.worker import Job
 
 pytest.importorskip("distributed", reason="pip install 'rcr-probes[dask]'")
@@ -240,6 +241,26 @@ def test_ctrl_c_ends_a_cell_that_hangs_there(pair: Cluster, tmp_path: Path) -> N
     assert run.returncode == 130, err
     assert b"--on" in err
     assert ended(lean)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_what_was_still_in_the_queue_of_a_run_that_has_ended_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Nobody would end it: a cell that hangs would stand there until its deadline."""
+    made: list[LeanWorker] = []
+
+    def lean(idle: int) -> LeanWorker:
+        made.append(LeanWorker(idle))
+        cluster.end_there(when)
+        return made[-1]
+
+    monkeypatch.setattr(cluster, "LeanWorker", lean)
+    if when == "before":
+        cluster.end_there(when)
+    with pytest.raises(RcrError, match="has ended"), cluster._of_this_thread(when):
+        pass
+    assert [one._process.poll() is not None for one in made] == [True]
 
 
 def test_a_cell_that_takes_its_lean_worker_with_it_costs_itself_alone(

@@ -129,3 +129,18 @@ def test_what_calls_a_command_can_be_ended_after_it_was_interrupted(
     monkeypatch.setattr(cli, "_parsed", lambda _: argparse.Namespace(command=interrupted))
     assert cli.main(["decide"]) == 130
     assert [signal.getsignal(end) for end in ends] == before
+
+
+def test_whoever_ends_with_a_command_is_interrupted_once() -> None:
+    """Whenever the second signal comes, also just after the command: it would change the end."""
+    code = (
+        "import signal; from rcr_probes.interruption import interruptible\n"
+        "ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)\n"
+        "try:\n"
+        "    with interruptible(last=True): signal.raise_signal(signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n"
+        "    for end in ends: signal.raise_signal(end)\n"
+        "    print('once')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "once\n", "")
