@@ -1,6 +1,6 @@
 """The words: points, faults, executors and all else that a cell is named by, and what is judged.
 
-Standard library alone, no I/O. Each stands in docs/design.md, with its Chinese term.
+Standard library alone, no I/O. What each means stands in docs/design.md.
 """
 
 from __future__ import annotations
@@ -179,6 +179,7 @@ RECORD_DAMAGE = ("empty_record", "contradiction")  # it says no more for whom an
 DAMAGE = ("torn_line", "glued_records", "nulls", "raw_newline", "stored_failure", *RECORD_DAMAGE)
 STALE_LOCKS = ("lock_dead", "lock_recycled", "lock_zombie", "lock_live")
 TWICE = "twice"
+NO_RECORD = ("missing", "unreadable")  # what an adapter says of a record that tells nothing
 STOPPED = "verification_required"  # the state that recovery leaves where it stops for a person
 RECOVERY_FAULTS = (NONE, TWICE, *PERSONS, *ORIGINALS, *DAMAGE, *STALE_LOCKS)
 HELD = "held"

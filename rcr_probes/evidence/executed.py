@@ -24,7 +24,6 @@ from rcr_probes.vocabulary import (
     POWER_LOSS_LOCAL,
     RECEIVED,
     RECEIVER_KEY,
-    REFERENCE,
     WORKER,
     at_point,
 )
@@ -90,25 +89,6 @@ def _made_none(measured: Measurement) -> Iterator[str]:
         least = each * (calls if again else min(calls, 1))
         if observed.effects is not None and len(observed.effects) < least:
             yield f"after {observed.after} its {calls} calls made {len(observed.effects)} effects."
-
-
-def _reached(measured: Measurement) -> Iterator[str]:
-    """The reference comes back from its action where it has called, and only then has a result."""
-    if measured.cell.runtime != REFERENCE or not ran(measured) or events_lost(measured):
-        return
-    # An original is begun in one phase, and goes on in the other.
-    together: Sequence[Sequence[str]] = [("fault", "recover")]
-    apart: Sequence[Sequence[str]] = [("fault",), ("recover",)]
-    for own in together if measured.cell.recovery_fault in ORIGINALS else apart:
-        events = [event for event in measured.events if event.phase in own]
-        points = Counter(e.value.get("point") for e in events if e.lane == "point")
-        calls = sum(event.lane == "call" for event in events)
-        after = points["after_action"]
-        if calls < after:
-            where = " and ".join(own)
-            yield f"in its phase {where} it came back {after} times, and called {calls} times."
-        if "recover" not in own and points["after_result"] > after:
-            yield "it kept a result, and had not come back from its action."
 
 
 def _inside(cell: Cell) -> bool:
@@ -311,7 +291,6 @@ def _named(where: str, names: Sequence[Json]) -> Iterator[str]:
 LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _effects,
     _made_none,
-    _reached,
     _first_call,
     _asked,
     _forced,

@@ -1,14 +1,14 @@
 """Whether a measurement of the reference can have happened: its words, points, audit, and keys.
 
 The reference is our own and one process, so what it can do is known beyond what any runtime does.
-Evidence may not import a runtime: what is known of this one is written down here again, and a test
-holds the two equal.
+Evidence may not import a runtime: what is known of this one is written down here again, and tests
+hold its words to the runtime's own, and its order to what was measured.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rcr_probes.evidence.course import OWN_END, events_lost, ran
 from rcr_probes.model import Json, Measurement
@@ -18,6 +18,9 @@ from rcr_probes.vocabulary import (
     FAULTS,
     HANG,
     INNER_POINTS,
+    NO_RECORD,
+    NONE,
+    ORIGINALS,
     POINTS,
     REFERENCE,
 )
@@ -32,10 +35,30 @@ SAYS: Mapping[str, str] = {
         ("executing", "failed", "partial_failed", "stale", "verification_required"), "open"
     ),
 }
-# How far a record says that the execution came; of one that is not there or unreadable: nothing.
-EXECUTIONS = ("not_started", "executing", "succeeded", "failed", "partial_failed")
-UNTOLD = ("missing", "unreadable")
-# Event of its audit → the point that it came to before the line was appended; None: to none.
+# State → how far its record may say that the execution came; where there is no record, nothing.
+# (``resume`` resets the execution of a failed one before it begins again.)
+STATES: Mapping[str, tuple[str | None, ...]] = {
+    **dict.fromkeys(
+        ("pending_approval", "approved", "rejected", "cancelled", "expired", "stale"),
+        ("not_started",),
+    ),
+    **{state: (state,) for state in ("executing", "succeeded", "partial_failed")},
+    "failed": ("failed", "not_started"),
+    "verification_required": ("failed", "not_started", "partial_failed", "succeeded"),
+    **dict.fromkeys(NO_RECORD, (None,)),
+}
+# State → the point that a fault phase came to before it was stored; None: it need not have come to
+# any. One that is not here is recovery's.
+_UNBEGUN = ("pending_approval", "approved")  # what is stored no more at the point _BEGUN
+_BEGUN = "start_audit"
+_STORED: Mapping[str, str | None] = {
+    **dict.fromkeys((*_UNBEGUN, *NO_RECORD)),
+    "executing": "approval_audit",
+    "failed": "before_action",
+    "succeeded": "after_action",
+}
+# Event of its audit → the point that it came to before the line was appended; None: it need not
+# have come to any (that which a person decides is appended at none).
 AUDITED: Mapping[str, str | None] = {
     "operation.prepared": None,
     "operation.rejected": None,
@@ -49,9 +72,9 @@ AUDITED: Mapping[str, str | None] = {
     "operation.succeeded": "completion_audit",
     "operation.reconciled": "completion_audit",
     "operation.verification_required": "completion_audit",
-    "operation.decided": "response",
-    "unreadable": None,  # a line that nobody can read
+    "operation.decided": None,
 }
+UNREADABLE = "unreadable"  # what stands for a line of the audit that nobody can read
 # What the kernel says where /dev/null is flushed: an append that is lost is then told of.
 _NOT_FLUSHED = "EINVAL"
 # Variant → the digests whose recomputed request is another one to its digest.
@@ -71,66 +94,113 @@ def _words(measured: Measurement) -> Iterator[str]:
     """States, and events of the audit, are those that the reference has."""
     for event in measured.events:
         value = event.value
-        if event.lane == "state" and not _known(value):
+        status, word = value.get("status"), value.get("event")
+        if event.lane == "state" and value.get("execution") not in STATES.get(str(status), ()):
             yield f"its event {event.seq} is of a state that the reference does not have."
-        elif event.lane == "audit" and value.get("event") not in AUDITED:
+        elif event.lane == "audit" and word not in (*AUDITED, UNREADABLE):
             yield (
-                f"its event {event.seq} is an audit line {value.get('event')!r}, "
+                f"its event {event.seq} is an audit line {word!r}, "
                 "which the reference does not write."
             )
 
 
-def _known(state: Mapping[str, Json]) -> bool:
-    status, execution = state.get("status"), state.get("execution")
-    if status in UNTOLD:
-        return execution is None
-    return status in SAYS and execution in EXECUTIONS
-
-
 def _keys(measured: Measurement) -> Iterator[str]:
-    """Every call, and every question to an executor, is under the operation's own key."""
+    """Calls, effects, and questions to an executor are under the operation's own key.
+
+    What a fault phase makes is on the approved target: it has the request that was approved.
+    """
+    approved = measured.approved
     for event in measured.events:
-        key = event.value.get("operation_key")
-        if event.lane in ("call", "ask") and key != measured.approved.operation_key:
+        key, target = event.value.get("operation_key"), event.value.get("target")
+        if event.lane in ("call", "ask", "effect") and key != approved.operation_key:
             yield f"its event {event.seq} is under {key!r}, which is not the operation's key."
+        if (event.phase, event.lane) == ("fault", "effect") and target != approved.target:
+            yield f"its event {event.seq} is an effect on {target!r}, which nobody had asked for."
 
 
 def _order(measured: Measurement) -> Iterator[str]:
-    """The fault phase comes to the points one after the other, and leaves none of them out.
+    """A phase comes to the points one after the other, and leaves none of them out.
 
-    But those of an executor, which need not come to its own.
+    But those of an executor, which need not come to its own; recovery may begin at any. It is not
+    looked at where it is struck, or two recover.
     """
-    inner = INNER_POINTS.get(measured.cell.dedupe, ())
+    cell = measured.cell
+    if events_lost(measured):
+        return
+    inner = INNER_POINTS.get(cell.dedupe, ())
     at = list(POINTS).index("before_action") + 1
     chain = (*POINTS[:at], *inner, *POINTS[at:])
-    came = -1
+    plain = (cell.recovery_fault, cell.recoverers) == (NONE, 1)
+    for phase in ("fault", "recover") if plain else ("fault",):
+        came = -1 if phase == "fault" else None
+        for event in measured.events:
+            point = event.value.get("point")
+            if event.lane != "point" or event.phase != phase or point not in chain:
+                continue
+            place = chain.index(point)
+            came = place if came is None else came
+            if place < came or not set(chain[came + 1 : place]) <= set(inner):
+                yield f"its event {event.seq} is at {point!r}, to which it cannot have come then."
+            came = max(came, place)
+
+
+def _stored(measured: Measurement) -> Iterator[str]:
+    """What a fault phase stores, it stores where it has come; until the power goes."""
+    came: set[Json] = set()
+    status = ""
     if events_lost(measured):
         return
     for event in measured.events:
-        point = event.value.get("point")
-        if event.lane != "point" or event.phase != "fault" or point not in chain:
+        if event.phase != "fault" or (event.lane == "fault" and "state" in event.value):
+            return
+        if event.lane == "point":
+            came.add(event.value.get("point"))
+        elif event.lane == "state":
+            status = str(event.value.get("status"))
+        else:
             continue
-        place = chain.index(point)
-        if place < came or not set(chain[came + 1 : place]) <= set(inner):
-            yield f"its event {event.seq} is at {point!r}, to which it cannot have come by then."
-        came = max(came, place)
+        early = event.lane == "state" and _STORED.get(status, "") not in (None, *came)
+        if early or (status in _UNBEGUN and _BEGUN in came):
+            yield f"by its event {event.seq} it stored {status!r}, which it cannot have done yet."
 
 
 def _lines(measured: Measurement) -> Iterator[str]:
-    """A line of the audit is appended at its point: there are no more of it than comings there."""
+    """A line of the audit is appended at its point: there are no more of it than comings there.
+
+    Whatever the phase: who was ended between the two leaves its line to be found by the next.
+    """
+    seen: Counter[Json] = Counter()
     if events_lost(measured):
         return
-    seen: Counter[tuple[str, Json]] = Counter()
     for event in measured.events:
         if event.lane == "point":
-            seen[event.phase, event.value.get("point")] += 1
+            seen[event.value.get("point")] += 1
         if event.lane != "audit":
             continue
-        kind = str(event.value.get("event"))
-        point = AUDITED.get(kind)
-        seen[event.phase, f"{kind} line"] += 1
-        if point and seen[event.phase, f"{kind} line"] > seen[event.phase, point]:
-            yield f"its event {event.seq} is a line {kind!r}, but it had not come to {point!r}."
+        word = str(event.value.get("event"))
+        point = AUDITED.get(word)
+        seen[word] += 1
+        if point and seen[word] > seen[point]:
+            yield f"its event {event.seq} is a line {word!r}, but it had not come to {point!r}."
+
+
+def _reached(measured: Measurement) -> Iterator[str]:
+    """It comes back from its action where it has called, and only then has a result."""
+    if events_lost(measured):
+        return
+    # An original is begun in one phase, and goes on in the other.
+    together: Sequence[Sequence[str]] = [("fault", "recover")]
+    apart: Sequence[Sequence[str]] = [("fault",), ("recover",)]
+    for own in together if measured.cell.recovery_fault in ORIGINALS else apart:
+        events = [event for event in measured.events if event.phase in own]
+        points = Counter(e.value.get("point") for e in events if e.lane == "point")
+        calls = sum(event.lane == "call" for event in events)
+        after = points["after_action"]
+        if calls < after:
+            where = " and ".join(own)
+            yield f"in its phase {where} it came back {after} times, and called {calls} times."
+        if "recover" not in own and points["after_result"] > after:
+            yield "it kept a result, and had not come back from its action."
 
 
 def _audited(measured: Measurement) -> Iterator[str]:
@@ -174,8 +244,6 @@ def _digests(measured: Measurement) -> Iterator[str]:
     """Its digest sees a changed request, and neither a session nor an order of keys.
 
     The baseline's sees also what has no meaning, and not all that has; the other is of the meaning.
-
-    What another runtime's sees is what the probe is there to find out.
     """
     changed = measured.cell.digest in _SEEN.get(measured.cell.variant or "", _SEEN[BASELINE])
     for observed in measured.observations:
@@ -197,7 +265,9 @@ _LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _words,
     _keys,
     _order,
+    _stored,
     _lines,
+    _reached,
     _audited,
     _ended,
     _digests,

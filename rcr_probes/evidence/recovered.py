@@ -16,6 +16,7 @@ from rcr_probes.vocabulary import (
     FAULTS,
     FENCED,
     HELD,
+    NO_RECORD,
     NONE,
     ORIGINALS,
     PERSONS,
@@ -27,7 +28,6 @@ from rcr_probes.vocabulary import (
 )
 
 DECIDED = "operation.decided"
-_NO_RECORD = ("missing", "unreadable")
 
 
 def _told(measured: Measurement) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _reasoned(measured: Measurement) -> Iterator[str]:
 def _approved(measured: Measurement, first: Observation) -> Approved:
     """What recovery holds effects against: without a record, its own request is all that it has."""
     cell = measured.cell
-    if cell.recovery_fault != "empty_record" and first.recorded.status not in _NO_RECORD:
+    if cell.recovery_fault != "empty_record" and first.recorded.status not in NO_RECORD:
         return measured.approved
     return replace(measured.approved, target=effective_target(recomputed(cell)))
 

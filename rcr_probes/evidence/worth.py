@@ -13,7 +13,7 @@ from typing import Literal
 from rcr_probes import eligibility
 from rcr_probes.model import Capture, Decision, Event, Facts, Json, Observation, canonical_json
 from rcr_probes.request import effective_target, recomputed
-from rcr_probes.vocabulary import CAPABILITIES, NONE, POINTS, TRULY, VerdictName
+from rcr_probes.vocabulary import CAPABILITIES, NONE, POINTS, STOPPED, TRULY, VerdictName
 
 Outcome = Literal["reexecuted", "reconciled", "stopped", "refused", "left"]
 Existed = Literal["absent", "one", "many"]
@@ -23,7 +23,6 @@ EXISTED: tuple[Existed, ...] = ("absent", "one", "many")
 EVIDENCE = ("snapshot", "lookup", "settled", "fence")
 
 _HARMFUL = ("duplicate", "wrong")
-_STOPPED = "verification_required"
 _RECONCILED = "operation.reconciled"
 _UNJUDGED: tuple[VerdictName, ...] = ("unknown",)
 
@@ -239,7 +238,7 @@ def _outcome(capture: Capture) -> Outcome:
         return "reconciled"  # by replay too, which calls
     if _called(capture):
         return "reexecuted"
-    if last.recorded.status == _STOPPED != first.recorded.status:
+    if last.recorded.status == STOPPED != first.recorded.status:
         return "stopped"
     return "refused" if last.error not in (None, NONE) else "left"
 

@@ -30,6 +30,7 @@ from rcr_probes.strace import CallPoint
 
 _DRAIN = 5.0  # seconds in which a receiver must be drained once nobody calls it any more
 _TAIL = 12  # lines of what a command printed, where it matters
+_READ = 4000  # bytes of its end that are read for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def _ready(place: Path, commands: Commands) -> Iterator[_Runner]:
         try:
             run.setup()
             yield run
-            run.look()  # also at what was too quick to be looked at
+            room.require_bounded(str(place))  # also where it was too quick to be looked at
         except room.FolderTooLarge as error:
             raise RcrError(
                 f"What is probed wrote more than it may in one strike: {error}.",
@@ -213,18 +214,9 @@ class _Runner:
         self.receiver = receiver
         self.folder = folder
         self._commands = commands
-        self._place = str(place)
+        self._watch = room.Watch(str(place))
         self._output = str(place / "output.txt")
         self._recovery_output = str(place / "recovery.txt")
-
-    def look(self) -> None:
-        """Look at what the commands have written so far.
-
-        Raises:
-            FolderTooLarge, NoRoom: it is more than a cell of a plan may, or the disk has no room.
-        """
-        room.require_bounded(self._place)
-        room.require(self._place)
 
     def setup(self) -> None:
         if self._commands.setup is None:
@@ -258,9 +250,8 @@ class _Runner:
     def under_strace(self, below: str, target: Target | None) -> Traced:
         words = self._filled(self._commands.worker)
         timeout = self._commands.timeout
-        return trace.run(
-            words, self._environment(), self._output, timeout, below, target, self.look
-        )
+        around = self._environment()
+        return trace.run(words, around, self._output, timeout, below, target, self._watch)
 
     def recovery(self) -> Ended:
         with self._start(self._commands.recovery, self._recovery_output) as running:
@@ -270,8 +261,9 @@ class _Runner:
         """The last lines that setup and worker printed, or the recovery, for a person."""
         output = self._recovery_output if recovery else self._output
         try:
-            with open(output, encoding="utf-8", errors="replace") as file:
-                lines = file.read()[-4000:].strip().splitlines()[-_TAIL:]
+            with open(output, "rb") as file:  # it may be large: its end alone is read
+                file.seek(max(0, os.stat(output).st_size - _READ))
+                lines = file.read(_READ).decode(errors="replace").strip().splitlines()[-_TAIL:]
         except OSError:
             return ()
         return tuple("".join(c if c.isprintable() else " " for c in line) for line in lines)
@@ -282,7 +274,7 @@ class _Runner:
             try:
                 held = self.receiver.wait_held(min(left, room.LOOK), unless_ended=running.pid)
             except NotReached:
-                self.look()
+                self._watch.look()
                 continue
             if held is not None:
                 running.kill()
@@ -290,7 +282,7 @@ class _Runner:
             return
 
     def _start(self, command: Command, output: str) -> Running:
-        return Running(self._filled(command), self._environment(), output, self.look)
+        return Running(self._filled(command), self._environment(), output, self._watch)
 
     def _filled(self, command: Command) -> list[str]:
         return command.filled(self.receiver.address, self.folder)

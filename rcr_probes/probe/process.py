@@ -7,7 +7,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rcr_probes import linux, room
@@ -58,7 +58,7 @@ class Running:
         words: Sequence[str],
         environment: Mapping[str, str],
         output: str,
-        look: Callable[[], None],
+        watch: room.Watch,
     ) -> None:
         """Start it in the current directory, without input.
 
@@ -66,9 +66,9 @@ class Running:
             words: the command.
             environment: all of it.
             output: the file to which its stdout and stderr are appended.
-            look: called every ``room.LOOK`` seconds while it is waited for.
+            watch: looks at what it writes while it is waited for.
         """
-        self._look = look
+        self._watch = watch
         self._spared = frozenset(_children())
         self._begun = time.monotonic()
         self._killed = False
@@ -89,17 +89,20 @@ class Running:
 
         Returns:
             The pid where it ended, and the descriptors among ``others`` that are readable.
+
+        Raises:
+            FolderTooLarge, NoRoom: it wrote more than it may.
         """
         until = time.monotonic() + seconds
         poll = select.poll()
         for fd in (self._pidfd, *others):
             poll.register(fd, select.POLLIN)
         while True:
+            self._watch.look()  # also where others are readable whenever one asks
             left = max(0.0, until - time.monotonic())
             ready = {fd for fd, _ in poll.poll(min(left, room.LOOK) * 1000)}
             if ready or left <= room.LOOK:
                 return {self.pid if fd == self._pidfd else fd for fd in ready}
-            self._look()
 
     def kill(self) -> None:
         """End it and its whole group at once."""

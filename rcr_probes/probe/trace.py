@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rcr_probes import strace
+from rcr_probes import room, strace
 from rcr_probes.probe.process import Ended, Running
 from rcr_probes.strace import CallPoint
 
@@ -47,7 +47,7 @@ def run(
     timeout: float,
     place: str,
     target: Target | None,
-    look: Callable[[], None],
+    watch: room.Watch,
 ) -> Traced:
     """Run a command under strace.
 
@@ -58,7 +58,7 @@ def run(
         timeout: seconds until it is ended.
         place: the absolute path of the watched folder or file.
         target: where to kill it; None: nowhere.
-        look: called every ``room.LOOK`` seconds meanwhile.
+        watch: looks at what the command writes meanwhile.
     """
     strace.require(shutil.which(strace.PROGRAM))
     pipe = f"{output}.strace"
@@ -69,7 +69,7 @@ def run(
             traced = strace.watching(pipe, words)
         else:
             traced = strace.striking(pipe, target.point, place, strace.KILL, words, target.spelled)
-        with Running(traced, environment, output, look) as running:
+        with Running(traced, environment, output, watch) as running:
             text = _followed(running, log, timeout, place, target)
             ended = running.end(0)
             return Traced(ended, text + _read(log))

@@ -9,10 +9,13 @@ import pytest
 from rcr_probes.evidence import of_reference, store
 from rcr_probes.reference.adapter import ApprovalRuntime
 from rcr_probes.reference.records import ExecutionStatus, Status
-from tests.evidence.forging import ROOT, Change, every, found, put
+from rcr_probes.vocabulary import NO_RECORD
+from tests.evidence.forging import ROOT, Change, every, found, insert, put, remove
 
 P3 = "completion_audit/audit_is_directory/none/same/resume"
 RAISED = "after_action/exception/none/same/resume"
+BEFORE = "before_action/exception/none/same/never"
+KILLED = "after_action/kill/none/same/never"
 
 
 def together(*changes: Change) -> Change:
@@ -65,6 +68,51 @@ def moved(event: str, to: int) -> Change:
 
 WAYS = {
     "state that it does not have": (P3, renamed("status", "failed", "banana"), "does not have"),
+    "succeeded before it had acted": (
+        BEFORE,
+        renamed("status", "failed", "succeeded"),
+        "a state that the reference does not have",
+    ),
+    "succeeded before it had acted, wholly": (
+        BEFORE,
+        together(
+            renamed("status", "failed", "succeeded"), renamed("execution", "failed", "succeeded")
+        ),
+        "'succeeded', which it cannot have done yet",
+    ),
+    "approved once it was begun": (
+        KILLED,
+        together(
+            renamed("status", "executing", "approved"),
+            renamed("execution", "executing", "not_started"),
+        ),
+        "'approved', which it cannot have done yet",
+    ),
+    "recovery's state": (
+        RAISED,
+        together(
+            renamed("status", "failed", "partial_failed"),
+            renamed("execution", "failed", "partial_failed"),
+        ),
+        "'partial_failed', which it cannot have done yet",
+    ),
+    "effect on another target": (
+        RAISED,
+        lambda d: [e["value"].update(target="x") for e in d["events"] if e["lane"] == "effect"],
+        "an effect on 'x', which nobody had asked for",
+    ),
+    "effect of another key": (
+        RAISED,
+        every("effect", operation_key="x"),
+        "not the operation's key",
+    ),
+    "recovery's point left out": (
+        RAISED,
+        lambda d: remove(
+            d, lambda e: e["phase"] == "recover" and e["value"].get("point") == "after_action"
+        ),
+        "to which it cannot have come then",
+    ),
     "execution that it does not have": (
         P3,
         renamed("execution", "failed", "banana"),
@@ -83,12 +131,12 @@ WAYS = {
     "points that change places": (
         RAISED,
         swapped("approval_audit", "start_audit"),
-        "to which it cannot have come by then",
+        "to which it cannot have come then",
     ),
     "point that was left out": (
         RAISED,
         renamed("point", "start_audit", "before_action"),
-        "to which it cannot have come by then",
+        "to which it cannot have come then",
     ),
     "line before its point": (RAISED, moved("operation.started", 0), "had not come to"),
     "line more often than its point": (
@@ -113,7 +161,9 @@ def test_what_is_known_of_the_reference_is_what_it_says_of_itself() -> None:
     """Its words are written down in the evidence's own code, which may not import a runtime."""
     assert ApprovalRuntime.says == of_reference.SAYS
     assert set(of_reference.SAYS) == set(get_args(Status))
-    assert set(of_reference.EXECUTIONS) == set(get_args(ExecutionStatus))
+    assert of_reference.STATES.keys() - NO_RECORD == set(get_args(Status))
+    told = {word for words in of_reference.STATES.values() for word in words}
+    assert told - {None} == set(get_args(ExecutionStatus))
 
 
 def test_every_line_that_it_writes_is_known_and_no_other() -> None:
@@ -126,4 +176,15 @@ def test_every_line_that_it_writes_is_known_and_no_other() -> None:
         if event.lane == "audit"
     }
     unasked = {f"operation.{word}" for word in ("rejected", "cancelled", "expired")}
-    assert written | unasked == of_reference.AUDITED.keys()
+    assert written | unasked == {*of_reference.AUDITED, of_reference.UNREADABLE}
+
+
+def test_a_line_that_nobody_had_seen_before_its_phase_was_ended_is_the_next_ones_to_tell() -> None:
+    """It may have been appended just before: it still has its point."""
+
+    def unseen(data: Any) -> None:
+        line = {"event": "operation.started"}
+        remove(data, lambda e: e["value"] == line and e["phase"] == "fault")
+        insert(data, data["observations"][0]["events"], "recover", ("audit", line))
+
+    assert found(RAISED, unseen) == []
