@@ -32,7 +32,7 @@ from rcr_probes.worker import Job, lacked_room
 
 SCHEME = "tcp://"
 _CONNECT = 30.0  # seconds for the scheduler to answer, and for a first worker to be there
-_LOST = 60.0  # seconds without any worker after which nobody waits for one
+_LOST = 60.0  # seconds without any worker, or any word of the scheduler, after which a run ends
 _LOOK = 5.0  # seconds between two looks whether there are workers
 _IDLE = 60  # seconds after which a lean worker ends that nobody ended, as after a killed run
 _FOR_ENDING = 10.0  # seconds for the cluster to end what runs there
@@ -250,6 +250,8 @@ def _threads(client: Any, address: str) -> int:
         raise RcrError(
             f"The cluster at {address} has no workers.", f"Start one with: dask worker {address}"
         ) from error
+    except OSError as error:  # it had answered a moment ago
+        raise _gone(address) from error
     threads: int = sum(client.nthreads().values())
     return max(1, threads)
 

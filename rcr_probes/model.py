@@ -1,4 +1,7 @@
-"""The frozen nouns: what is planned, what was measured, and what was derived from it."""
+"""The frozen nouns: what is planned, what was measured, and what was derived from it.
+
+And what they are as JSON, and which of their effects are left.
+"""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class Planned(Sequence[Cell]):
         self._seeds.append(seed)
         self._repeats.append(repeat)
 
-    def close(self) -> None:
-        """Forget the texts.
+    def complete(self) -> None:
+        """There are no more of them: their texts are forgotten.
 
         Raises:
             OtherForm: two of them were those of one cell.
@@ -58,7 +58,7 @@ class Planned(Sequence[Cell]):
         if len(set(self._firsts)) != len(self._firsts):
             raise OtherForm
 
-    def apart(self) -> Iterator[Repeat]:
+    def repeats(self) -> Iterator[Repeat]:
         """Each cell as in repeat 0, and which repeat it is."""
         for place, seed, repeat in zip(self._which, self._seeds, self._repeats, strict=True):
             first = self._firsts[place]
@@ -68,7 +68,7 @@ class Planned(Sequence[Cell]):
         return len(self._which)
 
     def __iter__(self) -> Iterator[Cell]:
-        return (replace(first, repeat=repeat) for first, repeat in self.apart())
+        return (replace(first, repeat=repeat) for first, repeat in self.repeats())
 
     @overload
     def __getitem__(self, index: int) -> Cell: ...
@@ -102,13 +102,13 @@ def read(path: Path) -> Plan:
         name, parts = parted(file)
         for text, seed, repeat in parts:
             cells.add(text, seed, repeat)
-    cells.close()
+    cells.complete()
     return Plan(name, cells)
 
 
 def repeats(plan: Plan) -> Iterator[Repeat]:
     """The cells of any plan, each as in repeat 0, and which repeat it is."""
-    return plan.cells.apart() if isinstance(plan.cells, Planned) else map(apart, plan.cells)
+    return plan.cells.repeats() if isinstance(plan.cells, Planned) else map(apart, plan.cells)
 
 
 def _first(text: bytes) -> Cell:

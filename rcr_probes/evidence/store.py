@@ -102,7 +102,7 @@ class Evidence:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of the rows.
+        """Those of the rows; to know whether others published a verdict, all are read once.
 
         Raises:
             EvidenceError: as ``captures``.
