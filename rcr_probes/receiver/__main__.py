@@ -19,8 +19,9 @@ def main(argv: Sequence[str]) -> int:
     """Serve in a folder; the address is one JSON line on stdout."""
     given = _parser().parse_args(argv)
     try:
-        os.makedirs(given.folder, mode=0o700, exist_ok=True)
-        serve(given.folder, _settings(given), given.parent)
+        if given.parent is None:  # else that one has made it, and may have cleared it away since
+            os.makedirs(given.folder, mode=0o700, exist_ok=True)
+        serve(given.folder, _settings(given), given.parent or os.getppid())
     except ReceiverError as error:
         print(error, file=sys.stderr)
     except OSError as error:
@@ -71,9 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--parent",
         type=int,
-        default=os.getppid(),
         metavar="PID",
-        help="the process whose end is its end",
+        help="the process whose end is its end, and which has made FOLDER; the one that starts it",
     )
     return parser
 

@@ -156,6 +156,16 @@ def test_a_receiver_that_cannot_start_says_why(tmp_path: Path) -> None:
     assert "nothing.json" in refused.value.remedy
 
 
+def test_a_folder_that_was_cleared_away_as_it_started_is_not_made_again(tmp_path: Path) -> None:
+    """Its run was killed, and the next one has cleared its scratch: nobody would clear it twice."""
+    gone = tmp_path / "scratch" / "0" / "receiver"
+    words = [sys.executable, "-P", "-m", "rcr_probes.receiver", str(gone)]
+    done = subprocess.run([*words, "--parent", str(os.getpid())], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "cannot run" in done.stderr
+    assert not (tmp_path / "scratch").exists()
+
+
 def test_a_long_path_is_no_obstacle(tmp_path: Path) -> None:
     """The address of a Unix socket has 107 bytes at most; a folder may have more."""
     folder = tmp_path / ("d" * 120) / ("e" * 120)
