@@ -52,7 +52,9 @@ def _came(*points: str) -> list[Step]:
 
 ACTED: list[Step] = [
     _state("fault", "approved"),
-    *_came("approval_audit", "start_audit", "before_action"),
+    *_came("approval_audit"),
+    _state("fault", "executing"),
+    *_came("start_audit", "before_action"),
     ("fault", "call", {"operation_key": "operation-0"}),
     ("fault", "effect", {"effect_id": "E1", "operation_key": "operation-0", "target": "marker-0"}),
     *_came("after_action", "after_result"),

@@ -369,11 +369,11 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     "event after the end": (
         forged(
             lambda d: d["measurement"]["events"].append(
-                {**d["measurement"]["events"][0], "seq": 17}
+                {**d["measurement"]["events"][0], "seq": 18}
             )
         ),
         P3_LINE,
-        "the last observation is cut at 17",
+        "the last observation is cut at 18",
     ),
     "event of another phase": (
         measurement("events.0.phase", "recover"),
@@ -399,7 +399,7 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     ),
     "error changed": (measurement("observations.1.error", "EIO"), P3_LINE, "its caller saw 'EIO'"),
     "return removed": (
-        measurement("events.12.lane", "audit"),
+        measurement("events.13.lane", "audit"),
         P3_LINE,
         "no event says what it returned",
     ),

@@ -295,9 +295,9 @@ def test_what_follows_the_return_belongs_to_its_phase() -> None:
 
     def later(data: Any) -> None:
         first = data["observations"][0]
-        state = {"status": "failed", "execution": "executing", "evidence": []}
+        state = {"status": "failed", "execution": "not_started", "evidence": []}
         insert(data, first["events"], "fault", ("state", state))
-        first["recorded"].update(execution="executing", evidence=[])
+        first["recorded"].update(execution="not_started", evidence=[])
 
     assert found(P3, later) == []
 

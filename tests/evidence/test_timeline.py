@@ -240,15 +240,16 @@ def test_the_events_of_a_capture_become_snapshots_of_their_time() -> None:
     says = {at: read(timeline, at) for at in cutoffs(timeline)}
     assert {at: (r.approval_status, r.effect_count) for at, r in says.items()} == {
         0: ("approved", None),
-        5: ("approved", 1),
-        8: ("succeeded", 1),
-        11: ("failed", 1),
+        2: ("executing", None),
+        6: ("executing", 1),
+        9: ("succeeded", 1),
         12: ("failed", 1),
-        14: ("failed", 2),
-        15: ("succeeded", 2),
+        13: ("failed", 1),
+        15: ("failed", 2),
         16: ("succeeded", 2),
+        17: ("succeeded", 2),
     }
-    assert [at for at, r in says.items() if r.duplicate_observed] == [14, 15, 16]
+    assert [at for at, r in says.items() if r.duplicate_observed] == [15, 16, 17]
 
 
 def test_a_capture_whose_facts_were_changed_vouches_for_nothing() -> None:
@@ -263,7 +264,7 @@ def test_an_observation_that_contradicts_the_events_leaves_the_effect_unknown() 
     """Two snapshots of one time that differ; and a damaged one cannot be read at all."""
     sound = made.capture(made.P3)
     first, last = sound.measurement.observations
-    fewer = replace(last, events=15, effects=last.effects[:1] if last.effects else None)
+    fewer = replace(last, events=16, effects=last.effects[:1] if last.effects else None)
     for observed in (fewer, replace(last, damage=("a ledger is torn",))):
         measured = replace(sound.measurement, observations=(first, observed))
         sealed = seal(measured, sound.judgement, sound.circumstances)
