@@ -16,16 +16,14 @@ unexport PYTHONDONTWRITEBYTECODE
 run: .venv/installed-core ## measure the article's two tables on this machine
 	$(BIN)/rcr run article
 
-# A process for each core and one more, for tests also wait for what they have started. One file's
-# tests stay together: the cells of a notebook share a kernel. Files come in the order of
-# tests/conftest.py, and not by how many tests they hold.
+# A process for each core. One file's tests stay together: the cells of a notebook share a kernel.
+# Files come in the order of tests/conftest.py, and not by how many tests they hold.
 test: .venv/installed-dev ## lint, types, every test, and the notebooks under strict nbval
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest --nbval --nbval-current-env \
-		--numprocesses "$$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')" \
-		--dist loadfile --no-loadscope-reorder
+		--numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # PYTHONS names others than those on PATH; PART is what pytest is told instead of most of the tests.
 matrix: ## run most tests under each Python, with the oldest and the newest dependencies

@@ -5,6 +5,7 @@ A forger here changes one kind of thing in committed evidence, and derives, dige
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -344,6 +345,15 @@ def cells(name: str) -> Iterator[Cell]:
             yield Cell(point=point, fault=fault, runtime=runtime, **axes)
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """A runtime that is loaded here may do as it likes with our signals; they are ours again."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("heard")
 def test_what_runtimes_do_wrong_makes_no_evidence_unsound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
