@@ -13,24 +13,9 @@ import pytest
 from rcr_probes import folder, held, linux, process, recovery
 from rcr_probes.model import Cell
 from rcr_probes.vocabulary import ORIGINALS
+from tests.run.cells import alive, ends
 
 DEADLINE = 10.0  # seconds
-
-
-def alive(pid: int) -> bool:
-    """Whether it can still act; one that nobody has waited for yet cannot."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def ends(pid: int) -> bool:
-    until = time.monotonic() + DEADLINE
-    while alive(pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not alive(pid)
 
 
 def made(tmp_path: Path, recovery_fault: str) -> tuple[str, Cell]:
