@@ -6,7 +6,16 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from rcr_probes.errors import RcrError, UnknownName, printable
-from rcr_probes.model import Capture, Decision, Effect, Event, Facts, Measurement, Observation
+from rcr_probes.model import (
+    Capture,
+    Decision,
+    Effect,
+    Event,
+    Facts,
+    Measurement,
+    Observation,
+    Verdict,
+)
 from rcr_probes.report.texts import section, text
 from rcr_probes.vocabulary import NONE, WORKER
 
@@ -228,6 +237,11 @@ def ruled(decision: Decision | None, lang: str = "en") -> list[str]:
     way = f"_{decision.way}" if decision.way else ""
     said = text(f"explain.{decision.eligibility}{way}", lang)
     return [said, *_reasons(decision.reasons, lang)]
+
+
+def judged(verdict: Verdict, lang: str = "en") -> list[str]:
+    """A verdict in words, and a line for each of its reasons."""
+    return [_judged(verdict.verdict, lang), *_reasons(verdict.reasons, lang)]
 
 
 def _truth(capture: Capture, lang: str) -> Iterator[str]:

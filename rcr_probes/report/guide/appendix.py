@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from rcr_probes.errors import printable
 from rcr_probes.evidence import claims as claimed
 from rcr_probes.evidence.claimed import Claimed, Reference
 from rcr_probes.evidence.claims import written
 from rcr_probes.evidence.store import CAPTURES
-from rcr_probes.model import Capture, Event, Observation
+from rcr_probes.model import Capture
 from rcr_probes.report.claims import problem
-from rcr_probes.report.explain import course as course_of
-from rcr_probes.report.explain import derived, happened, seen
 from rcr_probes.report.guide.markup import (
     captured,
     code,
@@ -25,6 +22,7 @@ from rcr_probes.report.guide.markup import (
     whole_table,
 )
 from rcr_probes.report.guide.material import Material, anchored, shown
+from rcr_probes.report.guide.told import observed, told
 from rcr_probes.report.texts import text
 
 _FEW = 6  # captures that a sentence links to; of more it says how many they are
@@ -148,23 +146,13 @@ def _capture(capture: Capture, reference: Reference, lang: str) -> Markup:
     title = Markup("{} {} <strong>{}</strong>").format(
         captured(number), code(capture.cell.id), captured(_verdict(capture, lang))
     )
-    parts = [
-        _gist(capture, reference, lang),
-        *_course(capture, lang),
-    ]
-    for name, lines in derived(capture, lang).items():
-        if lines:
-            listed = joined(Markup("<li>{}</li>").format(captured(line)) for line in lines)
-            heading = text(f"explain.{name}", lang)
-            parts.append(Markup("<p>{}</p>\n<ul>\n{}\n</ul>").format(heading, listed))
+    parts = [_gist(capture, reference, lang), told(capture, lang)]
     return details(title, joined(parts), name=anchored(reference))
 
 
 def _gist(capture: Capture, reference: Reference, lang: str) -> Markup:
     """What a reader sees who only points at a link to the capture."""
-    lines = []
-    for observed in capture.measurement.observations:
-        lines.append(_seen(observed, lang))
+    lines = [observed(one, lang) for one in capture.measurement.observations]
     runtime = Markup("{} · {}").format(
         code(capture.cell.runtime), captured(capture.measurement.source)
     )
@@ -181,35 +169,3 @@ def _verdict(capture: Capture, lang: str) -> str:
     if verdict is None:
         return text("guide.captures.label.published", lang)
     return text(f"verdict.{verdict.verdict}", lang)
-
-
-def _course(capture: Capture, lang: str) -> Iterator[Markup]:
-    """The events in lists that keep their numbers, and between them what was observed."""
-    run: list[Event] = []
-    for one in course_of(capture.measurement):
-        if isinstance(one, Event):
-            run.append(one)
-            continue
-        yield from _events(run, lang)
-        run = []
-        yield Markup('<p class="seen">{}</p>').format(_seen(one, lang))
-    yield from _events(run, lang)
-
-
-def _seen(observed: Observation, lang: str) -> Markup:
-    after, *said = seen(observed, lang)
-    return phrase("guide.captures.label.seen", lang, after=after, said="; ".join(said))
-
-
-def _events(run: Sequence[Event], lang: str) -> Iterator[Markup]:
-    if run:
-        listed = joined(_event(event, lang) for event in run)
-        yield Markup('<ol class="course" start="{}">\n{}\n</ol>').format(run[0].seq, listed)
-
-
-def _event(event: Event, lang: str) -> Markup:
-    phase, lane, said = happened(event, lang)
-    marked = Markup(' class="mark"') if event.lane in ("fault", "effect") else Markup("")
-    when = Markup("{} · {}").format(printable(phase), lane)
-    told = phrase("guide.captures.label.seen", lang, after=when, said=said)
-    return Markup("<li{}>{}</li>").format(marked, told)
