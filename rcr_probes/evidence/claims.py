@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
@@ -224,12 +224,11 @@ def lacks(
 
 def places(where: Where, rows: Sequence[Row]) -> list[int]:
     """Which rows, from 0, have one of the wanted values in every column; null is no value."""
-    wanted = {column: {_typed(value) for value in values} for column, values in where.items()}
-    return [
-        number
-        for number, row in enumerate(rows)
-        if all(_typed(row.get(column)) in values for column, values in wanted.items())
-    ]
+    numbers: Iterable[int] = range(len(rows))
+    for column, values in where.items():
+        wanted = {_typed(value) for value in values}
+        numbers = [number for number in numbers if _typed(rows[number].get(column)) in wanted]
+    return list(numbers)
 
 
 def said(claim: Claim, lang: str, value: Value | None) -> str:

@@ -34,7 +34,7 @@ class Evidence:
         manifest: what the folder holds.
         versions: what the captures depend on, package or program → version; empty where the
             environment cannot be read, which ``check`` then says.
-        remembered: the captures, where they are in memory and the folder may be gone.
+        remembered: the captures, where they were read before: those that the plan promises.
     """
 
     folder: Path
@@ -50,13 +50,25 @@ class Evidence:
             EvidenceError: the file cannot be read, a line of it is no capture, or the captures are
                 not those that the plan promises: what is left of them would say too much.
         """
+        if self.remembered is not None:
+            yield from self.remembered
+            return
         number, cells = 0, iter(self.plan.cells)
-        for number, capture in enumerate(self._read(), 1):
+        for number, line in enumerate(self._lines(), 1):
+            capture = seal.decode(line, f"{CAPTURES}:{number}")
             if next(cells, None) != capture.cell:
                 raise self._unpromised(f"holds {capture.cell.id} as capture {number}")
             yield capture
         if number != len(self.plan.cells):
             raise self._unpromised(f"ends after {number} captures")
+
+    def in_memory(self) -> Evidence:
+        """The same, its captures read once and kept: the folder may then go.
+
+        Raises:
+            EvidenceError: as ``captures``.
+        """
+        return replace(self, remembered=tuple(self.captures()))
 
     def rows(self) -> Iterator[Row]:
         """Every capture as a row of the tidy table.
@@ -113,13 +125,6 @@ class Evidence:
     def repeats(self) -> bool:
         """Whether any cell is there more than once."""
         return any(cell.repeat for cell in self.plan.cells)
-
-    def _read(self) -> Iterator[Capture]:
-        if self.remembered is not None:
-            yield from self.remembered
-            return
-        for number, line in enumerate(self._lines(), 1):
-            yield seal.decode(line, f"{CAPTURES}:{number}")
 
     def _lines(self) -> Iterator[bytes]:
         try:

@@ -6,9 +6,9 @@ that looks the same to whoever recovers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rcr_probes import eligibility
 from rcr_probes.model import Capture, Decision, Event, Facts, Json, Observation, canonical_json
@@ -72,9 +72,9 @@ def weigh(captures: Iterable[Capture]) -> list[Weighed]:
     Where facts are false, a cell is held against its own world alone: what looks the same to its
     recovery is not what the others' recovery was shown.
     """
-    every = [c for c in captures if _is_world(c)]
-    worlds = _worlds(every)
-    return [_weighed(capture, worlds) for capture in every if _judged(capture)]
+    every = _seen(captures)
+    harmed = {one.view for one in every if one.true_facts and _harmful(one.capture)}
+    return [_weighed(one, harmed) for one in every if _judged(one.capture)]
 
 
 def ambiguous(captures: Iterable[Capture]) -> list[Ambiguous]:
@@ -82,10 +82,14 @@ def ambiguous(captures: Iterable[Capture]) -> list[Ambiguous]:
 
     No policy can do better there than to stop, on what it could read.
     """
+    worlds: dict[str, list[Capture]] = {}
+    for one in _seen(captures):
+        if one.true_facts:
+            worlds.setdefault(one.view, []).append(one.capture)
     found = []
-    for view, worlds in _worlds([c for c in captures if _is_world(c)]).items():
-        needs = next((c for c in worlds if _needed(c) and not _harmful(c)), None)
-        harmed = next((c for c in worlds if _harmful(c)), None)
+    for view, alike in worlds.items():
+        needs = next((c for c in alike if _needed(c) and not _harmful(c)), None)
+        harmed = next((c for c in alike if _harmful(c)), None)
         if needs is not None and harmed is not None:
             found.append(Ambiguous(view, needs, harmed))
     return found
@@ -114,30 +118,32 @@ def _less(known: Facts, evidence: str, capture: Capture, first: Observation) -> 
             return eligibility.known(measured.cell, measured.approved, unsettled, measured.says)
 
 
-def _weighed(capture: Capture, worlds: Mapping[str, Sequence[Capture]]) -> Weighed:
-    seen, true = view(capture), true_facts(capture)
-    alike = worlds[seen] if true else [capture]
+class _Seen(NamedTuple):
+    capture: Capture
+    view: str
+    true_facts: bool
+
+
+def _seen(captures: Iterable[Capture]) -> list[_Seen]:
+    """The worlds, each with what could be read in it."""
+    return [_Seen(c, view(c), true_facts(c)) for c in captures if _is_world(c)]
+
+
+def _weighed(one: _Seen, harmed: Set[str]) -> Weighed:
+    """What a recovery was worth, where a call does harm in some world of each of these views."""
+    capture = one.capture
     called = _called(capture)
-    harmless = not any(_harmful(world) for world in alike)
+    harmless = one.view not in harmed if one.true_facts else not _harmful(capture)
     return Weighed(
         capture=capture,
-        view=seen,
+        view=one.view,
         called=called,
         unsafe=called and not harmless,
         false_block=not called and _needed(capture) and harmless,
         outcome=_outcome(capture),
         existed=_existed(capture),
-        true_facts=true,
+        true_facts=one.true_facts,
     )
-
-
-def _worlds(captures: Iterable[Capture]) -> dict[str, list[Capture]]:
-    """The worlds of each view, of the cells whose facts are true."""
-    worlds: dict[str, list[Capture]] = {}
-    for capture in captures:
-        if true_facts(capture):
-            worlds.setdefault(view(capture), []).append(capture)
-    return worlds
 
 
 def view(capture: Capture) -> str:

@@ -8,7 +8,6 @@ import logging
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def measured(
     plan = selected(*names, points=points, dedupe=dedupe, digests=digests)
     with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
         evidence = run(plan, Path(scratch, "evidence"), start=start)
-        return replace(evidence, remembered=tuple(evidence.captures()))
+        return evidence.in_memory()
 
 
 def selected(*names: str, **chosen: Sequence[str] | None) -> Plan:
@@ -105,11 +104,11 @@ def real_runtimes(which: str) -> Evidence:
         RuntimeMissing: nothing of the plan is installed here.
     """
     if checked("runtimes", which) == "committed":
-        return store.read(EVIDENCE / "runtimes")
+        return store.read(EVIDENCE / "runtimes").in_memory()
     plan, _ = plans.read_installed("runtimes")
     with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
         evidence = run(plan, Path(scratch, "evidence"), deadline=_LONG, workers=_WAITING)
-        return replace(evidence, remembered=tuple(evidence.captures()))
+        return evidence.in_memory()
 
 
 def evidence_of(name: str, which: str) -> Evidence:
@@ -124,10 +123,10 @@ def evidence_of(name: str, which: str) -> Evidence:
         PlanError: it is to be recorded now, and strace is not installed.
     """
     if checked("run", which) == "committed":
-        return store.read(EVIDENCE / name)
+        return store.read(EVIDENCE / name).in_memory()
     with tempfile.TemporaryDirectory(prefix="rcr-") as scratch:
         evidence = run(plans.read(name), Path(scratch, "evidence"))
-        return replace(evidence, remembered=tuple(evidence.captures()))
+        return evidence.in_memory()
 
 
 def say(key: str, lang: str, evidence: Evidence | None = None, **values: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -67,7 +67,7 @@ def reviewed(package: str) -> Reviewed:
         return Reviewed(
             imported.package,
             timeline.of_package(imported.package),
-            replace(evidence, remembered=tuple(evidence.captures())),
+            evidence.in_memory(),
             imported.left_out,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -11,7 +11,8 @@ from rcr_probes.evidence.claimed import Reference
 from rcr_probes.model import Capture, Decision, Facts
 from rcr_probes.vocabulary import CAPABILITIES, EFFECT_FACTS, IDENTITIES, EffectFact
 
-Captured = Sequence[tuple[Reference, Capture]]
+# What some facts come with in the captures → the first that shows it.
+Told = Mapping[tuple[Facts, str], tuple[int, Reference, Capture]]
 DECLARED = tuple(sorted({name for names in CAPABILITIES.values() for name in names}))
 
 # What a captured cell shows of ignoring the decision, the most telling first: first of a decision
@@ -57,18 +58,29 @@ class Choice:
         return f"decide-{self.facts.identity}-{self.facts.effect}-{capability}"
 
 
-def choices(captured: Captured) -> list[Choice]:
+def choices(captured: Iterable[tuple[Reference, Capture]]) -> list[Choice]:
     """Every combination of facts, decided by the library.
 
     Args:
         captured: where what ignoring costs is looked for; the first of equals is taken.
     """
+    told = _told(captured)
     made = []
     for identity, effect, capability in product(IDENTITIES, EFFECT_FACTS, _capabilities()):
         facts = Facts(identity, effect, capability)
         decision = decide(facts)
-        made.append(Choice(facts, decision, tuple(_costs(facts, decision, captured))))
+        made.append(Choice(facts, decision, tuple(_costs(facts, decision, told))))
     return made
+
+
+def _told(captured: Iterable[tuple[Reference, Capture]]) -> Told:
+    """Each kind that captures with some facts show."""
+    found: dict[tuple[Facts, str], tuple[int, Reference, Capture]] = {}
+    for place, (reference, capture) in enumerate(captured):
+        if (seen := capture.judgement.facts) is not None:
+            for kind in _shows(capture):
+                found.setdefault((seen, kind), (place, reference, capture))
+    return found
 
 
 def _capabilities() -> list[tuple[str, ...]]:
@@ -76,18 +88,18 @@ def _capabilities() -> list[tuple[str, ...]]:
     return [chosen for size in sizes for chosen in combinations(DECLARED, size)]
 
 
-def _costs(facts: Facts, decision: Decision, captured: Captured) -> Iterator[Cost]:
+def _costs(facts: Facts, decision: Decision, told: Told) -> Iterator[Cost]:
     """What the captures with these facts show; of an unknown effect, those of either world.
 
     A capture whose effect was unknown itself tells only why it was: its runtime was still due to
     act. It speaks where no capture of either world does.
     """
-    told = list(_worlds(facts, captured)) if facts.effect == "unknown" else []
-    alike = None if told else _worst(facts, _LEFT if may_call(decision) else _CALLED, captured)
-    yield from [alike] if alike else told
+    worlds = list(_worlds(facts, told)) if facts.effect == "unknown" else []
+    alike = None if worlds else _worst(facts, _LEFT if may_call(decision) else _CALLED, told)
+    yield from [alike] if alike else worlds
 
 
-def _worlds(facts: Facts, captured: Captured) -> Iterator[Cost]:
+def _worlds(facts: Facts, told: Told) -> Iterator[Cost]:
     """What it costs to call if the effect is there after all, and to leave it if it is not."""
     worlds: tuple[tuple[EffectFact, Sequence[str]], ...]
     worlds = (("present", _CALLED), ("absent", _LEFT))
@@ -95,28 +107,25 @@ def _worlds(facts: Facts, captured: Captured) -> Iterator[Cost]:
         world = replace(facts, effect=supposed)
         if kinds == _LEFT and not may_call(decide(world)):
             continue  # then nobody may call in that world either
-        if found := _worst(world, kinds, captured):
+        if found := _worst(world, kinds, told):
             yield replace(found, supposed=supposed)
 
 
-def _worst(facts: Facts, kinds: Sequence[str], captured: Captured) -> Cost | None:
+def _worst(facts: Facts, kinds: Sequence[str], told: Told) -> Cost | None:
     """What shows the most telling of these kinds, among the captures with the nearest facts.
 
     Another identity or capability will do, where the effect and the decision are the same.
     """
     found = [
-        (_distance(facts, seen), kinds.index(kind), place, kind)
-        for place, (_, capture) in enumerate(captured)
-        if (seen := capture.judgement.facts) is not None
+        (_distance(facts, seen), kinds.index(kind), place, kind, reference, capture)
+        for (seen, kind), (place, reference, capture) in told.items()
+        if kind in kinds
         and seen.effect == facts.effect
         and decide(seen).eligibility == decide(facts).eligibility
-        for kind in _shows(capture)
-        if kind in kinds
     ]
     if not found:
         return None
-    _, _, place, kind = min(found)
-    reference, capture = captured[place]
+    *_, kind, reference, capture = min(found, key=lambda one: one[:3])
     last, seen = capture.measurement.after("recover"), capture.judgement.facts
     return Cost(
         kind,

@@ -71,13 +71,13 @@ def read(folder: Path, lang: str) -> Material:
         EvidenceError: one of them cannot be read, or captures were changed after they were sealed.
     """
     there = folders(folder) if folder.is_dir() else []  # else the claims say what is missing
-    found = {path.name: store.read_whole(path) for path in there if not path.is_symlink()}
-    found = {name: replace(one, remembered=tuple(one.captures())) for name, one in found.items()}
+    own = [path for path in there if not path.is_symlink()]
+    found = {path.name: store.read_whole(path).in_memory() for path in own}
     claims = held(folder, found)
     if not found:
         raise NotEvidence(f"{folder} holds no evidence.", "Name a folder such as evidence.")
     made = Material(lang, found, claims)
-    return replace(made, choices=tuple(choices(list(made.references()))))
+    return replace(made, choices=tuple(choices(made.references())))
 
 
 def place(folder: str, number: int) -> str:
