@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # Thousands of interpreters start here: each may leave the next one the code that it compiled.
 unexport PYTHONDONTWRITEBYTECODE
+# Of what is installed little is ever imported: Python compiles that, and pip need not compile all.
+export PIP_COMPILE := 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
