@@ -41,8 +41,9 @@ runtimes: .venv/installed-runtimes node_modules/.bin/restate-server ## install t
 node_modules/.bin/restate-server:
 	-npm install --no-save --ignore-scripts --no-audit --no-fund @restatedev/restate-server@1.7
 
+# Jupyter refuses root, who is all that there is in many a container.
 lab: .venv/installed-notebooks ## open the notebooks in JupyterLab
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
 
 bench: .venv/installed-dev ## take the benchmarks (ONLY=name: one), each a ratio to its floor; KEEP=1 keeps them
 	$(BIN)/python -m benchmarks $(ONLY) $(if $(KEEP),--keep)
@@ -60,7 +61,7 @@ evidence: .venv/installed-core ## measure the committed evidence again, and tran
 guide: .venv/installed-notebooks ## build the guide's pages, evidence/guide/index.html and zh.html
 	$(BIN)/rcr guide --into evidence/guide
 
-pages: .venv/installed-notebooks ## fill the READMEs and draw their figures from the evidence
+pages: .venv/installed-notebooks ## fill the READMEs and the results, and draw their figures
 	$(BIN)/python scripts/fill_pages.py
 
 font: .venv/installed-dev ## cut the figures' font to the characters that the texts use

@@ -1,9 +1,9 @@
-"""Fill the READMEs' tables and numbers, and draw their figures, from the committed evidence.
+"""Fill the pages' tables and numbers, and draw their figures, from the committed evidence.
 
-A place to fill is ``<!-- fill: NAME -->…<!-- /fill -->``; a page has no other comment. Nothing
-between the marks is written by hand. ``claim ID`` is filled with a claim's sentence, ``value ID``
-with what was measured for it. ``--check`` writes nothing, and exits 1 where a page is not what the
-evidence gives.
+The pages are the READMEs and docs/results.md, in both languages. A place to fill is
+``<!-- fill: NAME -->…<!-- /fill -->``; a page has no other comment. Nothing between the marks is
+written by hand. ``claim ID`` is filled with a claim's sentence, ``value ID`` with what was measured
+for it. ``--check`` writes nothing, and exits 1 where a page is not what the evidence gives.
 """
 
 from __future__ import annotations
@@ -24,11 +24,16 @@ from rcr_probes.evidence.claims import Outcome
 from rcr_probes.evidence.compare import Comparison, compare
 from rcr_probes.report import figure, gated, matrix, terminal
 from rcr_probes.report.repeats import Repeated, repeated
-from rcr_probes.report.texts import text
+from rcr_probes.report.texts import LANGS, text
 
 _MARKS = "Write <!-- fill: NAME -->…<!-- /fill -->, and no other comment."
 ROOT = Path(__file__).parents[1]
-PAGES = {"README.md": "en", "README.zh.md": "zh"}
+PAGES = {
+    "README.md": "en",
+    "README.zh.md": "zh",
+    "docs/results.md": "en",
+    "docs/results.zh.md": "zh",
+}
 # What a figure's file is named after → how it is drawn in a language, from which evidence.
 FIGURES: Mapping[str, tuple[Callable[[store.Evidence, str], Figure], str]] = {
     "p3_causal_chain": (figure.causal_chain, "article"),
@@ -182,7 +187,7 @@ def figures() -> dict[str, bytes]:
     return {
         f"docs/figures/{name}.{lang}.png": figure.rendered(draw(evidence(folder), lang), ".png")
         for name, (draw, folder) in FIGURES.items()
-        for lang in PAGES.values()
+        for lang in LANGS
     }
 
 

@@ -1,4 +1,4 @@
-"""Both READMEs say what the evidence gives, and say the same; no page has a number of its own."""
+"""The pages say what the evidence gives, in both languages alike; none has a number of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from scripts import fill_pages
 from tests.pinned import written_by
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "README.zh.md")
+PAGES = tuple(fill_pages.PAGES)
+PAIRS = (("README.md", "README.zh.md"), ("docs/results.md", "docs/results.zh.md"))
+MARKDOWN = [
+    path for pattern in ("", "docs/", "examples/*/") for path in ROOT.glob(f"{pattern}*.md")
+]
+# Where each page begins to need larger evidence than the plans of the article and the points.
+LARGER = re.compile(r"^.*<!-- fill: (?:claim faults|faults_cells)", re.MULTILINE)
 Captured = pytest.CaptureFixture[str]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # What is no number of the text: what is filled in, code, headings, where a link leads, and a digit
@@ -56,8 +62,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "evidence" / FILE, tmp_path / "evidence")
     shutil.copytree(ROOT / "docs" / "figures", tmp_path / "docs" / "figures")
     for page in PAGES:
-        begins, _, _ = text(page).partition("<!-- fill: location_cells")
-        (tmp_path / page).write_text(begins.rpartition("\n")[0] + "\n", encoding="utf-8")
+        begins, _ = LARGER.split(text(page), maxsplit=1)
+        (tmp_path / page).write_text(begins, encoding="utf-8")
     monkeypatch.setattr(fill_pages, "ROOT", tmp_path)
     name = "p3_causal_chain"
     monkeypatch.setattr(fill_pages, "FIGURES", {name: fill_pages.FIGURES[name]})
@@ -217,23 +223,34 @@ def test_a_typed_number_is_found_and_a_name_is_none(prose: str, found: list[str]
     assert typed(prose) == found
 
 
+FILLED, TYPED = r"<!-- fill: ([\w. -]+?) -->", r"`((?:\.venv/bin/)?rcr [^`]+?)(?: --lang zh)?`"
+MADE = r"^    (make \w+)"
+
+
 @pytest.mark.parametrize(
-    "pattern",
-    [
-        r"<!-- fill: ([\w. -]+?) -->",
-        r"^    (make \w+)",
-        r"`((?:\.venv/bin/)?rcr [^`]+?)(?: --lang zh)?`",
-    ],
+    ("pages", "pattern"),
+    [*((pair, pattern) for pair in PAIRS for pattern in (FILLED, TYPED)), (PAIRS[0], MADE)],
 )
-def test_both_languages_have_the_same_places_and_commands(pattern: str) -> None:
+def test_both_languages_have_the_same_places_and_commands(
+    pages: tuple[str, str], pattern: str
+) -> None:
     """What one reader is shown and told to type, the other is too."""
-    english, chinese = (sorted(re.findall(pattern, text(page), re.MULTILINE)) for page in PAGES)
+    english, chinese = (sorted(re.findall(pattern, text(page), re.MULTILINE)) for page in pages)
     assert english
     assert english == chinese
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
-    """No file that it names is missing."""
-    for target in re.findall(r"\]\(([^)#:]+)\)", text(page)):
-        assert (ROOT / target).exists(), target
+def anchors(page: Path) -> set[str]:
+    """Where a link can lead in a page: its headings, as forges name them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    """No file that it names is missing, and no heading."""
+    for target in re.findall(r"\]\(([^)\s:]+)\)", page.read_text(encoding="utf-8")):
+        file, _, anchor = target.partition("#")
+        there = page.parent / file if file else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target

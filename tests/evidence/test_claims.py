@@ -432,7 +432,7 @@ def test_a_committed_claim_is_one_sentence_in_each_language_without_a_typed_numb
     "one", tables(COMMITTED, FILE), ids=lambda one: f"{one.name}-{one.evidence}-{one.page}"
 )
 def test_a_committed_table_stands_in_its_page(one: Table) -> None:
-    """A README has a place for it; a notebook calls the library for it by its name."""
+    """A page of Markdown has a place for it; a notebook calls the library by its name."""
     page = (ROOT / one.page).read_text(encoding="utf-8")
     assert f"table.{one.name}" in texts()
     assert (f"fill: {one.name} -->" if one.page.endswith(".md") else one.name) in page
