@@ -181,7 +181,8 @@ class Observation:
         error: what the phase's caller saw: ``none``, an error code, an errno name, or the signal
             that ended the process; None where no phase ran, or where it is not published.
         ended: how the phase's process ended: ``exit``, a signal's name, ``crash`` (it ended without
-            a return) or ``deadline`` (the harness ended it); None where no phase ran.
+            a return), ``deadline`` (the harness ended it) or ``hang`` (it was ended for hanging);
+            ``alive`` where the original is held; None where no phase ran.
         settled: no process of the attempt had to be ended, and its fence could be acquired.
         standing: the fault is seen from outside, after the process: what it placed stands, or the
             process that it killed is gone where that is another than the phase's own. None where
