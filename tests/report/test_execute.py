@@ -34,6 +34,7 @@ NAMES = (
     "07_audit_failure_policies",
     "08_every_syscall",
 )
+PAGE = NOTEBOOKS.parent / "docs" / "notebooks.md"
 LOCATIONS, CHAIN, REVIEW = NAMES[1], NAMES[3], NAMES[5]
 # Where machines keep their files, and what else belongs to one machine or one run.
 OF_A_MACHINE = re.compile(r"/(tmp|root|home|work|dev|Users|usr|opt|var|private)\b|0x[0-9a-f]{6,}")
@@ -95,6 +96,28 @@ def test_the_parameters_are_plain_literals(name: str) -> None:
     """Their names and types are shared by all notebooks."""
     found = defaults(code_cells(name)[0].source, name)
     assert {"lang"} <= set(found) <= set(PARAMETERS)
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """A table of docs/notebooks.md: its first cells → the codes in the last cells but one."""
+    _, _, below = PAGE.read_text(encoding="utf-8").partition(f"\n| {heading} |")
+    lines = [line.split("|")[1:-1] for line in below.split("\n\n")[0].splitlines()[2:]]
+    return {line[0].strip(" `"): re.findall(r"`([^`]+)`", line[-2]) for line in lines}
+
+
+def test_the_page_lists_each_notebook_with_its_parameters() -> None:
+    """Each in the order of its cell, ``lang`` left out; a link leads to each."""
+    takes = {
+        name: [one for one in defaults(code_cells(name)[0].source, name) if one != "lang"]
+        for name in NAMES
+    }
+    linked = {f"[{name}](../notebooks/{name}.ipynb)": given for name, given in takes.items()}
+    assert rows("notebook") == linked
+
+
+def test_the_page_lists_each_parameter_with_its_values() -> None:
+    """All that a notebook takes, and nothing else."""
+    assert {name: tuple(found) for name, found in rows("parameter").items()} == dict(PARAMETERS)
 
 
 @pytest.mark.parametrize("name", NAMES)
