@@ -254,3 +254,18 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         there = page.parent / file if file else page
         assert there.exists(), target
         assert not anchor or anchor in anchors(there), target
+
+
+def test_what_contributing_names_stands_in_the_files_that_it_names() -> None:
+    """Of each line of "To add something", every file is there and holds the names after it."""
+    _, _, section = text("CONTRIBUTING.md").partition("## To add something\n")
+    added, _, _ = section.partition("\n## ")
+    lines = [line for line in added.splitlines() if line.startswith("- ")]
+    assert len(lines) > 20
+    for line in lines:
+        source = ""
+        for name in re.findall(r"`([^`]+)`", line):
+            if (ROOT / name).is_file():
+                source = text(name)
+            elif not name.startswith("make "):
+                assert re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source), (name, line)
