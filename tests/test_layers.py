@@ -233,10 +233,10 @@ def test_only_a_cell_with_a_receiver_pays_for_one(
 
 
 def test_the_layout_of_the_design_is_the_layout_of_the_package() -> None:
-    """docs/design.md §4 lists what there is; only what is marked † may be missing."""
+    """docs/design.md §4 lists what there is, and nothing else."""
     text = (PACKAGE.parent / "docs" / "design.md").read_text(encoding="utf-8")
     block = text.split("    rcr_probes/\n")[1].split("    notebooks/")[0]
     named = {line.split()[0] for line in block.splitlines()}
     there = {p.name + ("/" if p.is_dir() else "") for p in PACKAGE.iterdir()}
     there -= {"__pycache__/", "py.typed"}
-    assert there == {name for name in named if "†" not in name}
+    assert there == named

@@ -8,14 +8,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from rcr_probes.runtime import _LEFT_OUT as LEFT_OUT
+from rcr_probes.vocabulary import DAMAGE, STALE_LOCKS
+
+PAGE = (Path(__file__).parents[1] / "docs" / "own-runtime.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:
     """The first code block of that language."""
-    text = (ROOT / "docs" / "own-runtime.md").read_text(encoding="utf-8")
-    found, *_ = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+    found, *_ = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
     return str(found)
+
+
+def test_each_member_that_may_be_left_out_is_listed_with_what_it_enables() -> None:
+    """All of them, and of the two that are about damage and locks every kind."""
+    _, _, below = PAGE.partition("\n| member |")
+    lines = [line.split("|")[1:-1] for line in below.split("\n\n")[0].splitlines()[2:]]
+    enables = {re.findall(r"\w+", line[0])[0]: line[2] for line in lines}
+    assert enables.keys() == LEFT_OUT.keys()
+    assert tuple(re.findall(r"`(\w+)`", enables["damage"])) == DAMAGE
+    assert tuple(re.findall(r"`(\w+)`", enables["lock"])) == STALE_LOCKS
 
 
 def test_the_runtime_of_ones_own_does_what_the_text_says(tmp_path: Path) -> None:
