@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from rcr_probes import room, versions, worker
-from rcr_probes.errors import PlanError, RcrError, code_of
+from rcr_probes.errors import NotInstalled, PlanError, RcrError, code_of
 from rcr_probes.evidence import seal
 from rcr_probes.model import Json
 from rcr_probes.pool import Lane, LeanWorker, Received
@@ -229,10 +229,7 @@ def _connected(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise RcrError(
-            "A cluster needs Dask, which is not installed.",
-            "Install it with: pip install 'rcr-probes[dask]'",
-        ) from error
+        raise NotInstalled("A cluster needs Dask, which is not installed.", "dask") from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters, we say ourselves
     try:
         return Client(address, timeout=_CONNECT, set_as_default=False)

@@ -46,6 +46,13 @@ class UnknownName(RcrError):
         super().__init__(f"Unknown {kind}: {name!r}.", f"{meant}Known: {listed or 'none'}")
 
 
+class NotInstalled(RcrError):
+    """A package that is not here, and that an extra of this project installs."""
+
+    def __init__(self, cause: str, extra: str) -> None:
+        super().__init__(cause, f"In the project's folder, type: {installing(extra)}")
+
+
 class PlanError(RcrError):
     """A plan that cannot be run as it is written."""
 
@@ -88,6 +95,11 @@ class InjectedFault(Exception):
     def __init__(self, point: str) -> None:
         super().__init__(f"injected at {point}")
         self.point = point
+
+
+def installing(extra: str) -> str:
+    """What to type in a clone of this project to install what one of its extras needs."""
+    return f".venv/bin/pip install -c constraints.txt -e '.[{extra}]'"
 
 
 def printable(line: str) -> str:

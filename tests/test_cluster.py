@@ -22,7 +22,7 @@ import pytest
 from rcr_probes import cluster
 from rcr_probes import run as runs
 from rcr_probes.cli import main
-from rcr_probes.errors import PlanError, RcrError
+from rcr_probes.errors import PlanError, RcrError, installing
 from rcr_probes.evidence import store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Capture, Cell, Plan
@@ -30,7 +30,7 @@ from rcr_probes.plan import product
 from rcr_probes.pool import LeanWorker
 from rcr_probes.worker import Job
 
-pytest.importorskip("distributed", reason="pip install 'rcr-probes[dask]'")
+pytest.importorskip("distributed", reason=installing("dask"))
 
 ROOT = Path(__file__).resolve().parents[1]
 MINE = "tests.runtimes_under_test"
@@ -450,5 +450,5 @@ def test_without_dask_the_error_says_what_to_install(
 ) -> None:
     """It is an extra, and nothing else needs it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(RcrError, match=r"rcr-probes\[dask\]"):
+    with pytest.raises(RcrError, match=re.escape(installing("dask"))):
         runs.run("article", tmp_path / "article", on="tcp://127.0.0.1:8786")

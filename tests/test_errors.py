@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import errno
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
-from rcr_probes.errors import EvidenceError, InjectedFault, RcrError, UnknownName, code_of
+from rcr_probes.errors import (
+    EvidenceError,
+    InjectedFault,
+    NotInstalled,
+    RcrError,
+    UnknownName,
+    code_of,
+)
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
@@ -53,3 +65,14 @@ def test_the_code_of_an_error_is_its_own_word_its_errno_or_its_type(
 def test_misuse_and_distrust_exit_differently() -> None:
     """Two is misuse, one is evidence that is not to be trusted."""
     assert (RcrError("a", "b").exit_code, EvidenceError("x", "a", "b").exit_code) == (2, 1)
+
+
+def test_what_is_not_installed_comes_with_what_to_type() -> None:
+    """As in the READMEs; and each extra that is named anywhere is there."""
+    typed = ".venv/bin/pip install -c constraints.txt -e '.[parquet]'"
+    assert NotInstalled("Parquet needs pyarrow.", "parquet").remedy.endswith(f"type: {typed}")
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "rcr_probes").rglob("*.py"))
+    named = re.findall(r'NotInstalled\(.*?"(\w+)"\s*\) from', source, re.DOTALL)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {"dask", "notebooks", "parquet", "publish"} == {*named}
+    assert {*named} <= extras["optional-dependencies"].keys()

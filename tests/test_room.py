@@ -16,7 +16,7 @@ import pytest
 
 from rcr_probes import folder, pool, room, worker
 from rcr_probes import run as runs
-from rcr_probes.errors import PlanError
+from rcr_probes.errors import PlanError, installing
 from rcr_probes.evidence import store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Capture, Cell, Plan
@@ -179,7 +179,7 @@ def test_a_plan_whose_captures_no_folder_can_hold_is_refused_by_its_first_one(
 
 def test_what_cannot_be_written_is_said_and_leaves_what_was_there(tmp_path: Path) -> None:
     """Each command that writes, on a full and on a read-only disk."""
-    pytest.importorskip("pyarrow", reason="pip install 'rcr-probes[parquet]'")
+    pytest.importorskip("pyarrow", reason=installing("parquet"))
     said = stepped(
         """
 import nbformat

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, naming
+from rcr_probes.errors import EvidenceError, NotEvidence, NotInstalled, RcrError, naming
 from rcr_probes.evidence.form import CAPTURES, holds_evidence
 from rcr_probes.evidence.rows import (
     PUBLISHED_VERDICT,
@@ -248,8 +248,5 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise RcrError(
-            "Parquet needs pyarrow, which is not installed.",
-            "Install it with: pip install 'rcr-probes[parquet]'",
-        ) from error
+        raise NotInstalled("Parquet needs pyarrow, which is not installed.", "parquet") from error
     return pyarrow.parquet

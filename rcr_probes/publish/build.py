@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, RcrError, naming
+from rcr_probes.errors import EvidenceError, NotEvidence, NotInstalled, PlanError, naming
 from rcr_probes.evidence import archive, check, names, store, strict
 from rcr_probes.evidence.form import ENVIRONMENT, FILES, regular
 from rcr_probes.evidence.rows import as_csv, rows
@@ -77,9 +77,8 @@ def publish(
         where = origin(source, date, commit, paths)
         files = _files(taken, found, where)
     except ImportError as error:
-        raise RcrError(
-            f"Publishing needs {error.name}, which is not installed.",
-            "Install it with: pip install 'rcr-probes[publish]'",
+        raise NotInstalled(
+            f"Publishing needs {error.name}, which is not installed.", "publish"
         ) from error
     into.parent.mkdir(parents=True, exist_ok=True)
     with (

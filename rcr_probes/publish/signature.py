@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rcr_probes.errors import EvidenceError, RcrError
+from rcr_probes.errors import EvidenceError, NotInstalled, RcrError
 from rcr_probes.evidence import strict
 from rcr_probes.publish import statement
 from rcr_probes.publish.layout import MANIFEST, SIGNATURE
@@ -110,9 +110,8 @@ def _require() -> None:
     try:
         import cryptography  # noqa: F401 (whether it is there)
     except ImportError as error:
-        raise RcrError(
-            "A signature needs cryptography, which is not installed.",
-            "Install it with: pip install 'rcr-probes[publish]'",
+        raise NotInstalled(
+            "A signature needs cryptography, which is not installed.", "publish"
         ) from error
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import rcr_probes
-from rcr_probes.errors import NotEvidence, PlanError, RcrError, UnknownName
+from rcr_probes.errors import (
+    NotEvidence,
+    NotInstalled,
+    PlanError,
+    RcrError,
+    UnknownName,
+    installing,
+)
 from rcr_probes.evidence import write
 from rcr_probes.report.parameters import PATHS, Value, checked, defaults
 
@@ -91,9 +98,8 @@ def _installed() -> None:
         import ipykernel  # noqa: F401
         import papermill  # noqa: F401
     except ModuleNotFoundError as missing:
-        raise RcrError(
-            f"What runs notebooks is not installed ({missing.name}).",
-            "Install it: pip install 'rcr-probes[notebooks]'",
+        raise NotInstalled(
+            f"What runs notebooks is not installed ({missing.name}).", "notebooks"
         ) from None
 
 
@@ -190,7 +196,7 @@ def _executed(source: Path, parameters: Mapping[str, Value]) -> Any:
     except (DeadKernelError, NoSuchKernel) as error:
         raise RcrError(
             f"{source.name}: its kernel failed ({error}).",
-            "Install the notebooks' extra: pip install 'rcr-probes[notebooks]'",
+            f"Install the notebooks' extra: {installing('notebooks')}",
         ) from None
     _settle(made, parameters)
     return made

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rcr_probes.errors import RuntimeMissing
+from rcr_probes.errors import RuntimeMissing, installing
 
 # Program → what installs it. RCR_<NAME> names one that is not on the PATH.
 PROGRAMS: Mapping[str, str] = {
@@ -58,7 +58,7 @@ class Need:
         missing = self.missing()
         lines = [PROGRAMS[p] for p in self.programs if p in missing]
         if any(package in missing for package in self.packages):
-            lines.insert(0, f"pip install -c constraints.txt -e '.[{self.name}]'")
+            lines.insert(0, installing(self.name))
         return tuple(lines)
 
     def require(self) -> None:

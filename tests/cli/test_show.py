@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from rcr_probes.errors import installing
 from rcr_probes.evidence.rows import COLUMNS
 from tests.cli.typed import (
     FAULT_LOCATIONS,
@@ -66,7 +67,7 @@ def test_csv_holds_the_same_rows_as_json(article: Path, capsys: Captured) -> Non
 
 def test_exported_rows_are_shown_as_the_evidence_is(article: Path, capsys: Captured) -> None:
     """The same tables, the same JSON, the same CSV; what rows alone do not draw is named."""
-    pytest.importorskip("pyarrow", reason="pip install 'rcr-probes[parquet]'")
+    pytest.importorskip("pyarrow", reason=installing("parquet"))
     assert rcr("export", article, "--to", "article.parquet") == 0
     assert capsys.readouterr().out == "article.parquet: rows: 6\n"
     for form in ([], ["--json"], ["--csv"], ["--markdown"], ["--lang", "zh"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
+from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, installing
 from rcr_probes.evidence import store
 from rcr_probes.evidence.exported import Exported, export, opened
 from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT, WHOLE, YES_OR_NO, Row
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.report import tables, terminal
 
-parquet = pytest.importorskip("pyarrow.parquet", reason="pip install 'rcr-probes[parquet]'")
+parquet = pytest.importorskip("pyarrow.parquet", reason=installing("parquet"))
 
 COMMITTED = Path(__file__).resolve().parents[2] / "evidence"
 FOLDERS = sorted(path.parent.name for path in COMMITTED.glob("*/manifest.json"))
@@ -222,7 +223,7 @@ def test_without_pyarrow_the_error_says_what_to_install(
     """It is an extra, and nothing else needs it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(RcrError, match=r"rcr-probes\[parquet\]"):
+    with pytest.raises(RcrError, match=re.escape(installing("parquet"))):
         export(store.read(COMMITTED / "article"), tmp_path / "rows.parquet")
 
 

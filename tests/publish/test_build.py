@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from rocrate.rocrate import ROCrate
 
-from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, RcrError
+from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, RcrError, installing
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.publish import layout
@@ -336,4 +336,4 @@ def test_a_library_that_is_missing_is_named(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(RcrError, match=library.split(".")[0]) as raised:
         publish(source, tmp_path / "package", key=keys.private, **ORIGIN)
-    assert "rcr-probes[publish]" in raised.value.remedy
+    assert installing("publish") in raised.value.remedy

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from rcr_probes.cli import main
+from rcr_probes.errors import installing
 from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.exported import opened
 from rcr_probes.evidence.rows import as_csv
@@ -118,7 +119,7 @@ def test_hostile_texts_are_shown_and_nothing_else(
 
 def test_rows_stay_readable_by_machines(forged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON and Parquet hold the text as it is; CSV spells it out, so that it is no formula."""
-    pytest.importorskip("pyarrow", reason="pip install 'rcr-probes[parquet]'")
+    pytest.importorskip("pyarrow", reason=installing("parquet"))
     assert main(["show", str(forged), "--json"]) == 0
     [row] = json.loads(capsys.readouterr().out)
     assert row["runtime"] == HOSTILE

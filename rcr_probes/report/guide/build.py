@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from rcr_probes.errors import RcrError
+from rcr_probes.errors import NotInstalled
 from rcr_probes.evidence import write
 from rcr_probes.evidence.claims import PAGES
 from rcr_probes.report.execute import executed
@@ -73,9 +73,8 @@ def rendered(notebook: Any, lang: str) -> bytes:
     try:
         from nbconvert.exporters import TemplateExporter
     except ModuleNotFoundError as missing:
-        raise RcrError(
-            f"What builds pages is not installed ({missing.name}).",
-            "Install it: pip install 'rcr-probes[notebooks]'",
+        raise NotInstalled(
+            f"What builds pages is not installed ({missing.name}).", "notebooks"
         ) from None
     with as_file(files("rcr_probes") / "report" / "guide") as here:
         exporter = TemplateExporter(  # type: ignore[no-untyped-call]
