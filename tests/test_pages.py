@@ -13,6 +13,8 @@ import pytest
 
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.claims import FILE
+from rcr_probes.report import texts
+from rcr_probes.vocabulary import VERDICTS
 from scripts import fill_pages
 from tests.pinned import written_by
 
@@ -269,3 +271,15 @@ def test_what_contributing_names_stands_in_the_files_that_it_names() -> None:
                 source = text(name)
             elif not name.startswith("make "):
                 assert re.search(rf"(?<!\w){re.escape(name)}(?!\w)", source), (name, line)
+
+
+@pytest.mark.parametrize("example", ["node-runtime", "shell-runtime"])
+def test_an_example_shows_the_same_verdicts_in_both_languages(example: str) -> None:
+    """Line by line; all else in such a table is a word of the data."""
+    english, chinese = (
+        [line.split() for line in re.findall(r"^ {6}(.+)$", text(page), re.MULTILINE)[1:]]
+        for page in (f"examples/{example}/README.md", f"examples/{example}/README.zh.md")
+    )
+    assert english
+    said = {name: texts.text(f"verdict.{name}", "zh") for name in VERDICTS}
+    assert [[said.get(word, word) for word in line] for line in english] == chinese

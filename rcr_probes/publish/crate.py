@@ -23,7 +23,7 @@ from rcr_probes.publish.layout import (
 NAME = "Evidence of rcr-probes"
 DESCRIPTION = (
     "An operation was approved, its action ran, and something failed around it: may it be called"
-    " again? Captures of real faults and recoveries with their manifest, the claims that rest on"
+    " again? Captures of faults and recoveries with their manifest, the claims that rest on"
     " them, tables, and a program that derives every verdict again."
 )
 _CONTEXT = "https://w3id.org/ro/crate/1.1/context"
