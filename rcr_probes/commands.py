@@ -268,12 +268,13 @@ def _check_claims(folder: Path, lang: str) -> bool:
 
 def compare(args: Namespace) -> int:
     from rcr_probes.evidence import store
-    from rcr_probes.evidence.compare import compare, describe
+    from rcr_probes.evidence.compare import compare
+    from rcr_probes.report import compared
 
     for folder in (args.ours, args.theirs):
         _refuse_package(folder)
     comparison = compare(store.read(args.ours), store.read(args.theirs))
-    print(_told(describe(comparison)))
+    print("\n".join(compared.lines(comparison, args.lang)))
     return 0 if comparison.same else 1
 
 

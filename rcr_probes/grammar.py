@@ -317,7 +317,7 @@ COMMANDS: Mapping[str, Command] = {
         "compare the facts of two evidence folders: 0 the same, 1 they differ",
         "compare runs/article evidence/rcr-20260831",
         _compare,
-        speaks=False,
+        speaks=True,
     ),
     "import": Command(
         commands.import_,

@@ -131,45 +131,6 @@ def compare(ours: Evidence, theirs: Evidence) -> Comparison:
     )
 
 
-def describe(comparison: Comparison) -> str:
-    """The comparison as text for a terminal: the verdict, then each difference, then the rest."""
-    names = {"ours": str(comparison.ours), "theirs": str(comparison.theirs)}
-    text = [_summary(comparison)]
-    for found in comparison.differences:
-        cell = found.ours if found.ours == found.theirs else f"{found.ours} = {found.theirs}"
-        text += [
-            f"  {cell}",
-            f"    {found.column}: {_shown(found.our_value)} in {names['ours']}, "
-            f"{_shown(found.their_value)} in {names['theirs']}",
-        ]
-    for side, name in names.items():
-        absent = [a for a in comparison.not_given if a.side == side]
-        if absent:
-            text.append(f"Not given by {name}, and so not compared:")
-            text += [f"  {a.column}: in {a.pairs} of {comparison.pairs} pairs" for a in absent]
-    for name, cells in (
-        (names["ours"], comparison.only_ours),
-        (names["theirs"], comparison.only_theirs),
-    ):
-        if cells:
-            text.append(f"Only in {name}, and so not compared:")
-            text += [f"  {cell}" for cell in cells]
-    return "\n".join(text)
-
-
-def _summary(comparison: Comparison) -> str:
-    what = f"{comparison.values} values in {comparison.pairs} pairs of matching rows"
-    if comparison.same:
-        return f"The same facts: {what}, all equal."
-    if comparison.differences:
-        return f"The facts differ: {len(comparison.differences)} of {what}."
-    return "Nothing to compare: no value is given by a row of each that match."
-
-
-def _shown(value: Value) -> str:
-    return canonical_json(value).decode()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Line:
     """What comparing needs of a capture, so that captures need not be kept.

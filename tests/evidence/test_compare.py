@@ -13,7 +13,7 @@ import pytest
 
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence import seal, store
-from rcr_probes.evidence.compare import COMPARED, Comparison, compare, describe
+from rcr_probes.evidence.compare import COMPARED, Comparison, compare
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.published import import_package
 from rcr_probes.evidence.store import Evidence
@@ -195,7 +195,6 @@ def test_a_value_that_differs_is_named_with_its_row(folder: Path) -> None:
         (d.column, d.our_value, d.their_value) for d in found.differences
     ]
     assert {(d.ours, d.theirs) for d in found.differences} == {(P3_ID, P3_ID)}
-    assert "effects_after_recovery: 2 in" in describe(found)
 
 
 def test_facts_that_no_column_shows_differ_too(folder: Path) -> None:
@@ -230,7 +229,6 @@ def test_what_is_not_published_never_differs(folder: Path) -> None:
     absent = {(a.column, a.side, a.pairs) for a in found.not_given}
     assert ("caller_error", "theirs", 1) in absent
     assert ("verdict", "theirs", 1) in absent
-    assert "verdict: in 1 of 1 pairs" in describe(found)
 
 
 def test_a_published_value_that_differs_is_found_from_both_sides(folder: Path) -> None:
@@ -270,7 +268,6 @@ def test_rows_of_another_cell_do_not_match(folder: Path, axis: str) -> None:
     found = against(folder, published(effects=2, axes={axis: values[axis]}))
     assert (found.same, found.pairs, found.differences) == (False, 0, ())
     assert len(found.only_theirs) == 1
-    assert describe(found).startswith("Nothing to compare")
 
 
 def test_measured_rows_of_another_runtime_do_not_match(folder: Path) -> None:
@@ -298,7 +295,6 @@ def test_extra_cells_are_listed_and_do_not_differ(folder: Path) -> None:
     found = against(folder, made.capture(made.P3))
     assert found.same
     assert found.only_ours == (made.CONTROL.id, made.LEFT.id)
-    assert made.LEFT.id in describe(found).split("Only in")[1]
 
 
 def test_repeats_are_matched_each_with_its_own(tmp_path: Path) -> None:

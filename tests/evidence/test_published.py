@@ -17,7 +17,7 @@ from rcr_probes import run as runs
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError
 from rcr_probes.evidence import store
 from rcr_probes.evidence.check import check
-from rcr_probes.evidence.compare import compare, describe
+from rcr_probes.evidence.compare import compare
 from rcr_probes.evidence.package import read_package
 from rcr_probes.evidence.published import import_package
 from rcr_probes.evidence.rows import Row, rows
@@ -412,7 +412,7 @@ def test_the_published_rows_compare_equal(tmp_path: Path, measured: Path) -> Non
     here, transcribed = store.read(measured), store.read(TRANSCRIBED)
     for ours, theirs in ((here, there), (there, here), (transcribed, there)):
         comparison = compare(ours, theirs)
-        assert comparison.same, describe(comparison)
+        assert comparison.same, comparison.differences
         assert comparison.only_theirs == ()
 
 
@@ -467,7 +467,7 @@ def test_the_transcription_is_what_its_script_writes(tmp_path: Path) -> None:
 def test_the_measured_article_equals_its_tables(measured: Path) -> None:
     """Every figure of both tables is measured again here, on both baselines."""
     comparison = compare(store.read(measured), store.read(TRANSCRIBED))
-    assert comparison.same, describe(comparison)
+    assert comparison.same, comparison.differences
     assert (comparison.pairs, comparison.only_ours, comparison.only_theirs) == (11, (), ())
     assert {a.side for a in comparison.not_given} == {"theirs"}
 
