@@ -9,15 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shlex
 import sys
 from collections.abc import Sequence
 
-from rcr_probes import commands
-from rcr_probes.commands import say
 from rcr_probes.errors import RcrError, UnknownName
 from rcr_probes.grammar import COMMANDS, reader
 from rcr_probes.interruption import interruptible
+from rcr_probes.told import interrupted, refused, say
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
@@ -30,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a locale without Chinese must not end a report
             stream.reconfigure(errors="replace")
+    args = argparse.Namespace()
     try:
         with interruptible(last=argv is None):  # else what calls us goes on
             args = _parsed(given)
@@ -38,16 +37,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, such as head, has seen enough
         code = BROKEN_PIPE
     except KeyboardInterrupt:
-        say("rcr: interrupted.")
-        if given[:1] == ["run"]:
-            rest = [word for word in given if word != "--again"]
-            say(f"  What is measured is kept. To resume: {shlex.join(['rcr', *rest])}")
+        say(interrupted(given, getattr(args, "lang", None) or "en"))
         code = INTERRUPTED
     except RcrError as error:
         say(f"rcr: {error.cause}\n  {error.remedy}")
         code = error.exit_code
     except OSError as error:
-        say(f"rcr: {commands.refused(error)}")
+        say(f"rcr: {refused(error)}")
         code = RcrError.exit_code
     try:
         sys.stdout.flush()

@@ -6,16 +6,15 @@ else to stderr. What a command needs is imported when it runs.
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from argparse import Namespace
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, printable
+from rcr_probes.told import say, told
 
 if TYPE_CHECKING:
     from rcr_probes.model import Plan
@@ -27,6 +26,7 @@ def run(args: Namespace) -> int:
     from rcr_probes import plan as plans
     from rcr_probes.evidence.store import MANIFEST
     from rcr_probes.report import terminal
+    from rcr_probes.report.texts import text
     from rcr_probes.run import run
 
     plan = _chosen(args)
@@ -46,8 +46,8 @@ def run(args: Namespace) -> int:
             on=args.on,
             progress=progress,
         )
-    done = "complete already, so nothing was run; to run it anew: --again"
-    say(f"{folder}: {done if complete else f'measured, cells: {len(plan.cells)}'}")
+    done = "run.complete" if complete else "run.measured"
+    say(text(done, args.lang, folder=folder, cells=len(plan.cells)))
     terminal.draw(terminal.article_or_verdicts(evidence, args.lang))
     sys.stdout.flush()
     for line in terminal.advice(evidence, args.lang):
@@ -59,12 +59,13 @@ def run(args: Namespace) -> int:
 def _chosen(args: Namespace) -> Plan:
     """The plan; with --installed, what of it can run here, and what is left out is said."""
     from rcr_probes import plan as plans
+    from rcr_probes.report.texts import text
 
     if not args.installed:
         return plans.read(args.plan)
     plan, missing = plans.read_installed(args.plan)
     for error in missing:
-        say(f"Left out: {error.cause}\n  {error.remedy}")
+        say(f"{text('run.left_out', args.lang, cause=error.cause)}\n  {error.remedy}")
     return plan
 
 
@@ -118,14 +119,16 @@ def show(args: Namespace) -> int:
     else:
         terminal.draw(terminal.every(evidence, args.lang))
     if isinstance(evidence, Exported) and not (args.json or args.csv):
-        _say_not_drawn(terminal.not_drawn(evidence, args.lang))
+        _say_not_drawn(terminal.not_drawn(evidence, args.lang), args.lang)
     return 0
 
 
-def _say_not_drawn(titles: list[str]) -> None:
+def _say_not_drawn(titles: list[str], lang: str) -> None:
+    from rcr_probes.report.texts import text
+
     if titles:
         sys.stdout.flush()
-        say("\n  ".join(["Rows alone do not draw, and rcr show DIR does:", *titles]))
+        say("\n  ".join([text("show.not_drawn", lang), *titles]))
 
 
 def export(args: Namespace) -> int:
@@ -212,10 +215,10 @@ def _check_evidence(args: Namespace) -> int:
     reports = check_all(args.folder)
     for report in reports:
         if report.sound:
-            told = speak("checked.folder", captures=report.captures)
-            print(_told(f"{report.folder}: {told}"))
+            said = speak("checked.folder", captures=report.captures)
+            print(told(f"{report.folder}: {said}"))
         for finding in report.findings:
-            print(_told(f"{report.folder}: {finding.said(speak)}"))
+            print(told(f"{report.folder}: {finding.said(speak)}"))
     several = all(report.folder != args.folder for report in reports)
     # claims stand beside evidence folders
     held = _check_claims(args.folder, args.lang) if several else True
@@ -257,7 +260,7 @@ def _check_claims(folder: Path, lang: str) -> bool:
     try:
         report = held(folder)
     except EvidenceError as error:  # what cannot be trusted is a finding, like any other
-        print(_told(f"{folder}: {error.cause} {error.remedy}"))
+        print(told(f"{folder}: {error.cause} {error.remedy}"))
         return False
     if report.sound:
         print(f"{place}: {text('claim.all_hold', lang, claims=len(report.claims))}")
@@ -386,25 +389,3 @@ def notebooks(args: Namespace) -> int:
     for path in run_notebooks(args.into, dict(args.p), args.names or None):
         print(path)
     return 0
-
-
-def say(lines: str) -> None:
-    with suppress(OSError):  # nobody listens
-        print(_told(lines), file=sys.stderr)
-
-
-def _told(lines: str) -> str:
-    """What a person is told; names in it may come from elsewhere, and a terminal obeys none."""
-    return "\n".join(map(printable, lines.split("\n")))
-
-
-def refused(error: OSError) -> str:
-    """What the system refused, and what to do about it."""
-    remedy = {
-        errno.ENOSPC: "Free some space, then type the same command again.",
-        errno.EEXIST: "Name a folder, not a file.",
-        errno.ENOTDIR: "Name a folder, not a file.",
-    }.get(error.errno or 0, "Name a place that you may read and write.")
-    named = error.filename2 or error.filename  # of two, it is the second that was to be written
-    place = f"{named}: " if named else ""
-    return f"{place}{error.strerror or error}.\n  {remedy}"

@@ -258,7 +258,8 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "probe": Command(
         commands.probe,
-        "probe a worker that calls an API: 0 no harm, 1 effects too many or missing, 3 unknown",
+        "probe a worker that calls an API: 0 no harm, 1 an effect too many, wrong, or falsely said "
+        "done, 3 unknown",
         f"probe -- {_CURL}",
         _probe,
         speaks=True,

@@ -92,12 +92,13 @@ MAY_IMPORT = {
     "report": PURE | {"evidence", "eligibility", "plan", "run", "runtimes", "strace"},
     "publish": PURE | {"evidence", "report"},
     "conformance": PURE | {"run", "phase", "folder", "runtime", "scratch", "evidence"},
-    "cli": PURE | {"commands", "grammar", "interruption"},
+    "cli": PURE | {"grammar", "interruption", "told"},
     "grammar": PURE | {"commands"},
     "interruption": set(),
+    "told": {"errors", "report"},
     "commands": PURE
     | {"plan", "run", "evidence", "report", "eligibility", "conformance", "probe", "receiver"}
-    | {"publish"},
+    | {"publish", "told"},
 }
 STANDARD_ALONE = (
     "eligibility", "errors", "judge", "model", "power", "recoverable", "request", "strace",

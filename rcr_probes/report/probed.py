@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,11 +9,11 @@ from contextlib import contextmanager
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture
 from rcr_probes.report.sentences import AT_CALL, STRUCK, said, sentence, struck
-from rcr_probes.report.terminal import Drawn
+from rcr_probes.report.terminal import Drawn, why
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import BASELINE, NONE, WORKER
 
-# After these, effects are too many, others than they should be, or missing.
+# After these, effects are too many, others than they should be, or missing and said to be done.
 HARM = ("wrong_effect", "duplicate_effect", "lost_effect", "state_effect_split")
 _NUMBERS = ("requests", "keys")
 _COLUMNS = ("fault", *_NUMBERS, "effects", "worker", "recovery", "verdict")
@@ -49,7 +48,7 @@ def shown(evidence: Evidence) -> list[Capture]:
 
 
 def exit_code(evidence: Evidence) -> int:
-    """1 where an effect is too many, another one, or missing; else 3 where something is unknown."""
+    """1 where an effect is too many, wrong, or falsely said done; else 3 where one is unknown."""
     verdicts = [c.judgement.verdict.verdict for c in evidence.captures() if c.judgement.verdict]
     if any(verdict in HARM for verdict in verdicts):
         return 1
@@ -77,8 +76,7 @@ def advice(
         yield from (f"    {line}" for line in printed)
     if left_out:
         yield text("probe.left_out", lang, calls=left_out)
-    worst = _worst(shown(evidence))
-    yield f"  {shlex.join(['rcr', 'explain', str(evidence.folder), worst.cell.id])}"
+    yield why(evidence, _worst(shown(evidence)).cell.id, lang)
 
 
 @contextmanager

@@ -187,8 +187,14 @@ def advice(evidence: Evidence, lang: str) -> list[str]:
                 action=text(f"action.{name}", lang),
             )
         )
-        lines.append(f"  {shlex.join(['rcr', 'explain', str(evidence.folder), example[name]])}")
+        lines.append(why(evidence, example[name], lang))
     return lines
+
+
+def why(evidence: Evidence, cell: str, lang: str) -> str:
+    """What to type to see why a cell shows what it does, in the same language."""
+    language = [] if lang == "en" else ["--lang", lang]
+    return f"  {shlex.join(['rcr', 'explain', str(evidence.folder), cell, *language])}"
 
 
 @contextmanager

@@ -53,6 +53,18 @@ def test_run_says_what_to_act_on_and_what_to_type(capsys: Captured) -> None:
     assert rcr(*command[1:]) == 0
 
 
+def test_run_says_in_chinese_what_it_says_beside_its_tables(capsys: Captured) -> None:
+    """What it did, what to act on, and a command that answers in the same language."""
+    rcr("run", "article", "--lang", "zh")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "runs/article：已测量，单元：6 个"
+    command = shlex.split(lines[2])
+    assert command == ["rcr", "explain", "runs/article", P3, "--lang", "zh"]
+    assert rcr(*command[1:]) == 0
+    rcr("run", "article", "--lang", "zh")
+    assert "这次没有运行" in capsys.readouterr().err.splitlines()[0]
+
+
 def test_a_complete_folder_is_not_run_again(
     article: Path, tmp_path: Path, capsys: Captured
 ) -> None:
@@ -150,9 +162,15 @@ def test_a_run_in_the_callers_process_leaves_its_signals_as_they_were(capsys: Ca
     assert {by: signal.getsignal(by) for by in before} == before
 
 
-@pytest.mark.parametrize(("start", "by"), [("spawn", signal.SIGINT), ("fork", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("start", "by", "lang", "to_resume"),
+    [
+        ("spawn", signal.SIGINT, "en", "To resume: "),
+        ("fork", signal.SIGTERM, "zh", "要继续，请运行："),
+    ],
+)
 def test_an_interrupted_run_leaves_nothing_and_says_how_to_resume(
-    start: str, by: signal.Signals, tmp_path: Path, capsys: Captured
+    start: str, by: signal.Signals, lang: str, to_resume: str, tmp_path: Path, capsys: Captured
 ) -> None:
     """Exit 130, what is measured stays, no process or folder does, and what is shown resumes."""
     folder = tmp_path / "long run"
@@ -162,6 +180,7 @@ def test_an_interrupted_run_leaves_nothing_and_says_how_to_resume(
         f"[[cells]]\npoint = 'after_action'\nfault = 'kill'\nrepeat = {list(range(100))}",
     )
     words = ["run", str(plan), "--start", start, "--workers", "1", "--into", str(folder)]
+    words += ["--lang", lang]
     captures = folder / CAPTURES
     deadline = time.monotonic() + 60
     with subprocess.Popen(
@@ -184,7 +203,7 @@ def test_an_interrupted_run_leaves_nothing_and_says_how_to_resume(
     assert scratch(started.pid) == []
     measured = captures.read_bytes()
     assert 0 < measured.count(b"\n") < 100
-    resume = shlex.split(err.splitlines()[-1].split("To resume: ")[1])
+    resume = shlex.split(err.splitlines()[-1].split(to_resume)[1])
     assert resume == ["rcr", *words]
     assert rcr(*resume[1:], "--start", "fork") == 0
     assert captures.read_bytes().startswith(measured)

@@ -81,6 +81,8 @@ def test_exported_rows_are_shown_as_the_evidence_is(article: Path, capsys: Captu
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "Rows alone do not draw, and rcr show DIR does:"
     assert "  What happened around recovery" in said
+    assert rcr("show", "faults.parquet", "--lang", "zh") == 0
+    assert capsys.readouterr().err.startswith("只凭数据行得不出")
     assert "There is no file" in refused(capsys, "show", "none.parquet")
 
 
