@@ -221,9 +221,15 @@ def _known(capture: Capture, lang: str) -> Iterator[str]:
 
 
 def _facts(facts: Facts, lang: str) -> Iterator[str]:
-    yield _named("identity", facts.identity, lang)
-    yield _named("effect", facts.effect, lang)
-    yield _named("capability", ", ".join(facts.capability) or text("explain.nothing", lang), lang)
+    yield _named("identity", text(f"gated.identity_{facts.identity}", lang), lang)
+    yield _named("effect", text(f"effect_fact.{facts.effect}", lang), lang)
+    named = ", ".join(_capability(name, lang) for name in facts.capability)
+    yield _named("capability", named or text("explain.nothing", lang), lang)
+
+
+def _capability(name: str, lang: str) -> str:
+    key = f"gated.capability_{name}"  # evidence from elsewhere may declare what has no word here
+    return text(key, lang) if key in section("gated") else name
 
 
 def _named(name: str, value: str, lang: str) -> str:

@@ -27,7 +27,7 @@ from rcr_probes.evidence.package import read_package
 from rcr_probes.model import Json
 from rcr_probes.report.explain import matching
 from rcr_probes.report.terminal import Drawn
-from rcr_probes.report.texts import text
+from rcr_probes.report.texts import section, text
 
 SAYS = ("approval_status", "effect_count", "effect_observed", "duplicate_observed")
 _NOTHING = "-"
@@ -114,7 +114,7 @@ def readings(given: Timeline, lang: str = "en", *, at: int | None = None) -> pd.
     rows = [(text("timeline.at", lang, at=one), read(given, one)) for one in shown]
     rows.append((text("timeline.naive", lang), naive(given)))
     made = [
-        {"reader": name, **_words(reading, lang), "rejected": _reasons(reading.rejected)}
+        {"reader": name, **_words(reading, lang), "rejected": _reasons(reading.rejected, lang)}
         for name, reading in rows
     ]
     frame = _named(made, lang)
@@ -134,7 +134,7 @@ def envelopes(given: Timeline, lang: str = "en", *, at: int) -> pd.DataFrame:
         made.append(
             {
                 "envelope": one["id"],
-                "kind": one["kind"],
+                "kind": _kind(one["kind"], lang),
                 "available_at": json.dumps(one["available_at"]),
                 "admissible": text(why, lang) + (f" [{reason}]" if reason else ""),
             }
@@ -154,7 +154,7 @@ def controlled(given: Timeline, lang: str = "en", *, at: int) -> pd.DataFrame:
             {
                 "control": text(f"timeline.control.{one.name}", lang),
                 "may_say": _short(one.reading, lang),
-                "rejected": ", ".join(r.reason for r in one.reading.rejected) or _NOTHING,
+                "rejected": ", ".join(_refused(r, lang) for r in one.reading.rejected) or _NOTHING,
                 "naive_says": _short(one.naive, lang),
                 "mistakes": text(f"timeline.mistakes.{one.name}", lang),
             }
@@ -169,7 +169,9 @@ def _said(reading: Reading) -> dict[str, Json]:
 
 
 def _words(reading: Reading, lang: str) -> dict[str, str]:
-    return {name: _word(value, lang) for name, value in _said(reading).items()}
+    """What may be said, in words; the code of what is observed stands beside its word."""
+    words = {name: _word(value, lang) for name, value in _said(reading).items()}
+    return words | {"effect_observed": _observed(reading, lang)}
 
 
 def _word(value: Json, lang: str) -> str:
@@ -180,19 +182,33 @@ def _word(value: Json, lang: str) -> str:
     return str(value)
 
 
+def _observed(reading: Reading, lang: str) -> str:
+    return text(f"timeline.observed.{reading.effect_observed}", lang)
+
+
 def _short(reading: Reading, lang: str) -> str:
-    word, count = reading.effect_observed, reading.effect_count
+    word, count = _observed(reading, lang), reading.effect_count
     if not count:
         return word
     counted = "counted_duplicate" if reading.duplicate_observed else "counted"
     return text(f"timeline.{counted}", lang, word=word, effects=count)
 
 
-def _reasons(rejected: Iterable[Rejected]) -> str:
+def _kind(kind: str, lang: str) -> str:
+    """The kind of an envelope; a publication may have kinds of its own, and words of ours none."""
+    key = f"timeline.kind.{kind}"
+    return text(key, lang) if key in section("timeline") else kind
+
+
+def _refused(rejected: Rejected, lang: str) -> str:
+    return text(f"timeline.refused.{rejected.reason}", lang)
+
+
+def _reasons(rejected: Iterable[Rejected], lang: str) -> str:
     """Each reason once, and the envelopes that it keeps out."""
     found: dict[str, list[str]] = defaultdict(list)
     for one in rejected:
-        found[one.reason].append(one.id)
+        found[_refused(one, lang)].append(one.id)
     return "; ".join(f"{reason}: {', '.join(ids)}" for reason, ids in found.items()) or _NOTHING
 
 

@@ -7,13 +7,14 @@ import copy
 import io
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rcr_probes.cli import main
@@ -174,6 +175,25 @@ def test_the_answer_for_a_person_says_what_to_do_and_what_a_naive_reader_says(
     code, out, _ = rcr("timeline", place, "--at", 0, "--lang", "zh")
     assert code == 0
     assert "这是未知，不是未生效" in out
+    assert "不知道（unknown）" in out
+
+
+def test_in_chinese_each_code_stands_beside_its_term(tmp_path: Path) -> None:
+    """What is observed, why an envelope is rejected, its kind; another kind is shown as it is."""
+    content = value()
+    content["envelopes"][4]["owner"] = "run-b"
+    content["envelopes"].append({**content["envelopes"][4], "id": "e", "kind": "of-its-own"})
+    code, out, _ = rcr("timeline", written(tmp_path, content), "--at", 2, "--lang", "zh")
+    assert code == 0
+    for term in (
+        "未观测到（not_observed）",
+        "归属不符（wrong_owner）",
+        "效果快照（effect-snapshot）",
+    ):
+        assert term in out
+    for known in ("yes", "not_observed", "unknown", "wrong_owner", "effect-snapshot"):
+        assert not re.search(rf"(?<![（[]){known}", out)
+    assert " of-its-own " in out
 
 
 # The synthetic package that comes with the project
@@ -413,6 +433,7 @@ def accepted(content: Any, at: int) -> tuple[str, ...]:
     return tuple(name for _, name in sorted(set(found)))
 
 
+@settings(deadline=None)
 @given(spoiled(), st.integers(-1, 4) | st.integers())
 @example(value(), 3)
 @example(value([deep(90)]), 0)

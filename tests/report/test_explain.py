@@ -105,6 +105,17 @@ def test_every_decision_can_be_said(facts: Facts, lang: str) -> None:
     )
 
 
+def test_in_chinese_a_fact_stands_beside_its_code() -> None:
+    """Also what an executor declares; a capability from elsewhere is shown as it is."""
+    facts = Facts("changed", "many", ("lookup", "of_its_own"))
+    lines = decided(facts, eligibility.decide(facts), "zh")
+    assert [line.split("  ")[-1].strip() for line in lines[:3]] == [
+        "已变（changed）",
+        "过多或不同（many）",
+        "可查询（lookup）, of_its_own",
+    ]
+
+
 @pytest.mark.parametrize("lang", LANGS)
 def test_events_and_observations_come_in_order(lang: str) -> None:
     """Each observation stands where it cuts the events."""

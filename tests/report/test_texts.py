@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 
 from rcr_probes.errors import UnknownName
+from rcr_probes.evidence.admissibility import APPROVAL, EFFECTS, Observed, Reason
 from rcr_probes.report import texts
 from rcr_probes.report.texts import LANGS, section, table, text
 from rcr_probes.vocabulary import (
@@ -37,6 +38,9 @@ CODES = {
     "eligibility": get_args(Eligibility),
     "effect_fact": EFFECT_FACTS,
     "harm": get_args(Harm),
+    "timeline.observed": get_args(Observed),
+    "timeline.refused": get_args(Reason),
+    "timeline.kind": (APPROVAL, EFFECTS),
 }
 # A column's text → the noun of the glossary that it names.
 HEADINGS = {
