@@ -208,7 +208,7 @@ def check(args: Namespace) -> int:
 
 
 def _check_evidence(args: Namespace) -> int:
-    from rcr_probes.evidence.check import check_all
+    from rcr_probes.evidence.checked import check_all
     from rcr_probes.report.texts import text
 
     speak = partial(text, lang=args.lang)

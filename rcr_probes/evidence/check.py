@@ -31,8 +31,6 @@ from rcr_probes.evidence.form import (
     SAYS,
     SCHEMA,
     Manifest,
-    folders,
-    holds_evidence,
     regular,
     sha256,
     too_large,
@@ -130,32 +128,6 @@ def first(found: Iterator[Finding]) -> Iterator[Finding]:
     if next(found, None):
         said = f"has more than {MOST} faults; the rest was not looked for."
         yield Finding(".", said, "too_faulty", {"faults": MOST})
-
-
-def check_all(folder: str | os.PathLike[str]) -> list[Report]:
-    """Check an evidence folder, or each one in a folder of evidence folders.
-
-    Raises:
-        NotEvidence: there is no such folder, or no evidence in it.
-    """
-    place = Path(folder)
-    if not place.is_dir() or holds_evidence(place):
-        return [check(place)]
-    found = folders(place)
-    if not found:
-        raise NotEvidence(
-            f"{place} holds no evidence, and no folder in it does.",
-            "Name a folder that rcr run or rcr import made, such as runs/article.",
-        )
-    return [_outside(p) if p.is_symlink() else check(p) for p in found]
-
-
-def _outside(link: Path) -> Report:
-    return Report(
-        link,
-        0,
-        (Finding(plain(link.name), "is a symbolic link; it was not followed.", "not_followed"),),
-    )
 
 
 def _examine(folder: Path, captures: _Captures) -> Iterator[Finding]:

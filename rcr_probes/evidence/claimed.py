@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rcr_probes.errors import EvidenceError, NotEvidence
-from rcr_probes.evidence import claims, store
+from rcr_probes.evidence import claims, meant, store
 from rcr_probes.evidence.claims import Claim, Outcome, Problem, Table
 from rcr_probes.evidence.form import folders
 from rcr_probes.evidence.rows import Row, row
@@ -152,6 +152,8 @@ def _text(place: Path) -> str:
     try:
         found = place.lstat()
     except (FileNotFoundError, NotADirectoryError):
+        if not place.parent.is_dir():
+            raise meant.none(place.parent) from None
         raise NotEvidence(
             f"There is no {claims.FILE} in {place.parent}.",
             "Name the folder that holds it beside its evidence, such as evidence.",

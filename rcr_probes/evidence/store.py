@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from rcr_probes.errors import EvidenceError, NotEvidence, UnknownName
-from rcr_probes.evidence import alike, planned, seal
+from rcr_probes.errors import EvidenceError, UnknownName
+from rcr_probes.evidence import alike, meant, planned, seal
 from rcr_probes.evidence.form import CAPTURES as CAPTURES
 from rcr_probes.evidence.form import ENVIRONMENT as ENVIRONMENT
 from rcr_probes.evidence.form import MANIFEST as MANIFEST
@@ -166,13 +166,8 @@ def read(folder: str | os.PathLike[str]) -> Evidence:
         EvidenceError: the run that made it did not come to its end, or a file cannot be read.
     """
     place = Path(folder)
-    if not place.is_dir():
-        raise NotEvidence(f"There is no folder {place}.", "Make evidence with: rcr run article")
     if not (place / PLAN).is_file():
-        raise NotEvidence(
-            f"{place} holds no evidence: it has no {PLAN}.",
-            "Name a folder that rcr run or rcr import made, such as runs/article.",
-        )
+        raise meant.none(place)
     if not (place / MANIFEST).is_file():
         raise EvidenceError(
             MANIFEST,

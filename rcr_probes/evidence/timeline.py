@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import to_builtins
 
 from rcr_probes.errors import EvidenceError, NotEvidence
+from rcr_probes.evidence import meant
 from rcr_probes.evidence.admissibility import APPROVAL, EFFECTS, Timeline, digest
 from rcr_probes.evidence.package import Package, strict_json
 from rcr_probes.evidence.seal import facts_sha256
@@ -34,9 +35,8 @@ def read_file(path: str | os.PathLike[str]) -> Timeline:
     """
     place = Path(path)
     if not os.path.lexists(place):
-        raise NotEvidence(
-            f"There is no {place}.", "Name a timeline.json, a package or an evidence folder."
-        )
+        remedy = "Name a timeline.json, a package or an evidence folder."
+        raise NotEvidence(f"There is no {place}.", meant.question(place) or remedy)
     if not stat.S_ISREG(place.stat().st_mode):
         raise EvidenceError(str(place), "is no regular file.", "Name a timeline.json.")
     with open(place, "rb") as file:

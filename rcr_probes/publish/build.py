@@ -11,7 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rcr_probes.errors import EvidenceError, NotEvidence, NotInstalled, PlanError, naming
-from rcr_probes.evidence import archive, check, names, store, strict
+from rcr_probes.evidence import archive, names, store, strict
+from rcr_probes.evidence.checked import check_all
 from rcr_probes.evidence.form import ENVIRONMENT, FILES, regular
 from rcr_probes.evidence.rows import as_csv, rows
 from rcr_probes.evidence.store import Evidence
@@ -133,7 +134,7 @@ def _evidence(source: Path) -> dict[str, Evidence]:
         NotEvidence, EvidenceError: as ``publish``.
     """
     found = {}
-    for report in check.check_all(source):
+    for report in check_all(source):
         name = Path(os.path.abspath(report.folder)).name
         for finding in report.findings:
             remedy = f"See all that is wrong with: rcr check {source}"

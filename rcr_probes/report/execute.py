@@ -16,7 +16,7 @@ from rcr_probes.errors import (
     UnknownName,
     installing,
 )
-from rcr_probes.evidence import write
+from rcr_probes.evidence import meant, write
 from rcr_probes.report.parameters import PATHS, Value, checked, defaults
 
 NOTEBOOKS = Path(rcr_probes.__file__).parents[1] / "notebooks"
@@ -142,7 +142,8 @@ def _found(name: str, value: Value) -> Value:
         return value
     place = os.path.abspath(str(value))
     if not os.path.lexists(place):
-        raise NotEvidence(f"{name} = {value}: there is nothing.", "Name a folder that is there.")
+        remedy = meant.question(Path(str(value))) or "Name a folder that is there."
+        raise NotEvidence(f"{name} = {value}: there is nothing.", remedy)
     return place
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from rcr_probes.errors import RcrError, printable
-from rcr_probes.evidence import archive, store, timeline
+from rcr_probes.evidence import archive, meant, store, timeline
 from rcr_probes.evidence.admissibility import (
     Reading,
     Rejected,
@@ -56,6 +56,8 @@ def opened(place: Path, cell: str | None = None) -> Timeline:
             more = "\n    …" if len(ids) > _SHOWN else ""
             raise RcrError(f"{place} holds {len(ids)} cells.", f"Name one of them:{listed}{more}")
         return timeline.of_capture(evidence.capture(matching(cell or ids[0], ids)))
+    if place.is_dir() and meant.below(place):
+        raise meant.none(place)
     if cell is not None:
         raise RcrError(f"{place} has no cells, and {cell!r} names none.", "Leave it out.")
     if place.is_dir() or place.suffix.lower() == archive.SUFFIX:

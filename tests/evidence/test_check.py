@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from rcr_probes import worker
 from rcr_probes.errors import NotEvidence
 from rcr_probes.evidence import consistency, seal, write
-from rcr_probes.evidence.check import check, check_all
+from rcr_probes.evidence.check import check
+from rcr_probes.evidence.checked import check_all
 from rcr_probes.evidence.form import FILES
 from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, MANIFEST, PLAN
 from rcr_probes.model import Plan
