@@ -66,21 +66,17 @@ def publish(
         RcrError: a library is missing, the key is none, or no day is known.
         OSError: it cannot be written.
     """
+    _require()
     if key is not None:
         signature.require(key)
     refuse_taken(into)
     found = _evidence(source)
     if into.resolve().is_relative_to(source.resolve()):
         raise PlanError(f"{into} lies in {source}.", "Name a place outside of it with --into.")
-    try:
-        taken, left_out = _taken(source, found)
-        paths = [place.relative_to(source).as_posix() for place in taken.values()]
-        where = origin(source, date, commit, paths)
-        files = _files(taken, found, where)
-    except ImportError as error:
-        raise NotInstalled(
-            f"Publishing needs {error.name}, which is not installed.", "publish"
-        ) from error
+    taken, left_out = _taken(source, found)
+    paths = [place.relative_to(source).as_posix() for place in taken.values()]
+    where = origin(source, date, commit, paths)
+    files = _files(taken, found, where)
     into.parent.mkdir(parents=True, exist_ok=True)
     with (
         naming(into),
@@ -99,6 +95,23 @@ def publish(
         else:
             folder.rename(into)
     return Published(into, report, report.digests[MANIFEST], left_out)
+
+
+def _require() -> None:
+    """Refuse to begin without what draws the figures: to check the evidence first takes a while.
+
+    Raises:
+        NotInstalled: it is not there.
+    """
+    try:
+        import matplotlib  # noqa: F401 (whether it is there)
+
+        for name in _MADE_WITH:
+            version(name)
+    except ImportError as error:
+        raise NotInstalled(
+            f"Publishing needs {error.name}, which is not installed.", "publish"
+        ) from error
 
 
 def refuse_taken(into: Path) -> None:
