@@ -28,7 +28,7 @@ _Wanted: TypeAlias = Mapping[str | int, None] | range  # quick to look in, and i
 
 _MOST = 1_000_000  # combinations of one table: more is a slip of the pen, and would fill the memory
 _MOST_PAIRED = 50_000  # combinations of axes that are paired: of ten axes, they take some seconds
-_ENDS = {"from", "to"}  # of a range of numbers; both are in it
+_ENDS = ("from", "to")  # of a range of numbers; both are in it
 _DEFAULTS: Mapping[str, Any] = {f.name: f.default for f in fields(Cell)}
 _REQUIRED = tuple(name for name, default in _DEFAULTS.items() if default is MISSING)
 
@@ -202,20 +202,31 @@ def _ends(numbers: range) -> tuple[int, int]:
 
 def _range(axis: str, given: Mapping[str, Any]) -> range:
     """The numbers of ``{ from = 0, to = 9 }``."""
-    if axis not in COUNTED or given.keys() != _ENDS:
+    if axis not in COUNTED:
         raise PlanError(
             f"{axis} = {dict(given)!r} gives no values.",
-            "A range is written { from = 0, to = 9 }, and "
-            f"{' and '.join(COUNTED)} alone take one.",
+            f"A range is for {' and '.join(COUNTED)} alone: give {axis} one value, or a list.",
         )
-    for value in given.values():
-        typed(axis, value)
-    if given["from"] > given["to"]:
+    right = f"Write {axis} = {{ from = 0, to = 9 }}: whole numbers, and both ends are in the range."
+    for key in given:
+        if key not in _ENDS:
+            unknown = UnknownName(f"key in the range of {axis}", key, _ENDS)
+            raise PlanError(unknown.cause, f"{unknown.remedy}. {right}")
+    if missing := [end for end in _ENDS if end not in given]:
+        raise PlanError(f"The range of {axis} lacks {' and '.join(missing)}.", right)
+    for end in _ENDS:
+        if type(given[end]) is not int:
+            raise PlanError(
+                f"The range of {axis} has {end} = {given[end]!r}, which is no whole number.", right
+            )
+        typed(axis, given[end])
+    first, last = (given[end] for end in _ENDS)
+    if first > last:
         raise PlanError(
-            f"{axis} counts from {given['from']} to {given['to']}, which is nothing.",
-            "Count upward; both ends are in the range.",
+            f"{axis} counts from {first} to {last}, which is nothing.",
+            f"Count upward: {axis} = {{ from = {last}, to = {first} }}",
         )
-    return range(given["from"], given["to"] + 1)
+    return range(first, last + 1)
 
 
 def _refuse_idle(pairwise: Any, values: Mapping[str, Values]) -> None:
