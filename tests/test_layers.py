@@ -3,115 +3,92 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import rcr_probes
+from rcr_probes.publish.checker import embedded
 
 PACKAGE = Path(rcr_probes.__file__).parent
-PURE = {"errors", "model", "vocabulary"}
-PHASE = PURE | {
-    "points", "faults", "files", "ledger", "folder", "runtime", "request", "executors", "linux",
-    "strace", "tracer",
-}  # fmt: skip
-# Module or folder of the package → what it may import of the package, besides itself.
-MAY_IMPORT = {
-    "__init__": {"model", "vocabulary", "points", "runtime"},
-    "errors": set(),
-    "vocabulary": set(),
-    "model": {"vocabulary"},
-    "points": set(),
-    "eligibility": {"model", "vocabulary"},
-    "judge": {"model", "vocabulary", "recoverable"},
-    "recoverable": {"model", "vocabulary"},
-    "witness": {"model", "vocabulary"},
-    "fence": set(),
-    "files": set(),
-    "held": {"folder", "room"},
-    "room": {"errors"},
-    "late": {"model", "vocabulary", "held", "executors"},
-    "locked": {"fence", "folder", "linux", "process"},
-    "recovery": PHASE
-    | {"fence", "held", "locked", "observe", "phase", "process", "recoverable", "witness"},
-    "ledger": {"files", "model", "vocabulary"},
-    "folder": {"files", "model", "vocabulary"},
-    "linux": {"errors"},
-    "faults": PURE | {"runtime", "strace", "tracer"},
-    "tracer": {"errors"},
-    "request": {"model", "vocabulary"},
-    "runtime": PURE,
-    "executors": {"ledger", "folder", "model", "vocabulary", "request"},
-    "receiving": {"folder", "ledger", "model", "vocabulary", "process", "receiver", "request"},
-    "phase": PHASE | {"fence", "held", "late"},
-    "process": {"phase", "fence", "folder", "linux", "model", "vocabulary", "room"},
-    "traced": {"model", "vocabulary", "folder", "ledger", "process", "strace"},
-    "power": {"model", "vocabulary"},
-    "recorder": {"folder", "power", "strace"},
-    "outage": {"model", "vocabulary", "folder", "ledger", "power", "recorder"},
-    "recording": PHASE | {"phase", "process", "outage", "power", "recorder", "scratch"},
-    "following": {"strace", "tracer"},
-    "generated": PURE | {"following", "runtime"},
-    "foreign": PHASE | {"phase"},
-    "observe": PHASE | {"held", "phase", "process", "receiving"},
-    "worker": PHASE
-    | {"phase", "process", "observe", "outage", "receiving", "recovery", "room", "traced"}
-    | {"evidence"},
-    "plan": PURE
-    | {"faults", "following", "generated", "power", "product", "recoverable", "runtime"}
-    | {"strace"},
-    "pairwise": set(),
-    "product": PURE | {"pairwise"},
-    "pool": PURE | {"folder", "linux", "worker", "evidence"},
-    "versions": {"runtime", "evidence"},
-    "cluster": PURE | {"pool", "room", "scratch", "versions", "worker", "evidence"},
-    "scratch": {"folder", "room"},
-    "run": PURE
-    | {
-        "cluster",
-        "folder",
-        "linux",
-        "plan",
-        "pool",
-        "room",
-        "scratch",
-        "versions",
-        "worker",
-        "evidence",
-    },
-    "strace": PURE,
-    "evidence": PURE
-    | {"eligibility", "judge", "power", "recoverable", "request", "strace", "witness"},
-    "receiver": {"errors"},
-    "probe": PURE | {"receiver", "evidence", "request", "linux", "room", "scratch", "strace"},
-    "reference": PURE | {"files", "points", "ledger", "runtime", "eligibility", "fence", "witness"},
-    "runtimes": PURE | {"points", "ledger", "linux", "runtime"},
-    "contrast": PURE | {"points", "runtime", "runtimes"},
-    "report": PURE | {"evidence", "eligibility", "plan", "run", "runtimes", "strace"},
-    "publish": PURE | {"evidence", "report"},
-    "conformance": PURE | {"run", "phase", "folder", "runtime", "scratch", "evidence"},
-    "cli": PURE | {"grammar", "interruption", "told"},
-    "grammar": PURE | {"commands"},
-    "interruption": set(),
-    "told": {"errors", "report"},
-    "commands": PURE
-    | {"plan", "run", "evidence", "report", "eligibility", "conformance", "probe", "receiver"}
-    | {"publish", "told"},
-}
+# Module or folder of the package, and what it imports of the package, besides itself.
+ARROWS = """
+__init__: model points runtime
+errors:
+vocabulary:
+model: vocabulary
+points:
+eligibility: vocabulary model
+judge: vocabulary model recoverable
+recoverable: vocabulary model
+witness: model
+fence:
+files:
+held: room folder
+room: errors
+late: model held executors
+locked: fence folder linux process
+recovery: vocabulary model witness fence held locked ledger folder request runtime phase process
+    observe
+ledger: vocabulary model files
+folder: vocabulary model files
+linux: errors
+faults: errors vocabulary tracer runtime strace
+tracer: errors
+request: vocabulary model
+runtime: errors vocabulary model
+executors: vocabulary model ledger folder request
+receiving: vocabulary model ledger folder request process receiver
+phase: errors vocabulary model points fence files held late ledger folder linux faults request
+    runtime executors strace
+process: vocabulary fence room folder linux phase
+traced: vocabulary model ledger folder process strace
+power: vocabulary
+recorder: folder power strace
+outage: vocabulary model ledger folder power recorder
+recording: errors vocabulary model folder linux runtime executors phase process power recorder
+    outage scratch
+following: tracer strace
+generated: errors vocabulary model runtime following
+foreign: errors model folder runtime phase
+observe: errors vocabulary model held ledger folder faults runtime receiving phase process
+worker: errors vocabulary model room recovery ledger folder linux request runtime executors
+    receiving phase process traced outage observe evidence
+plan: errors vocabulary model recoverable faults runtime power following generated product strace
+pairwise:
+product: errors model pairwise
+pool: errors vocabulary model folder linux worker evidence
+versions: runtime evidence
+cluster: errors model room worker pool versions scratch evidence
+scratch: room folder
+run: errors vocabulary model room folder linux worker plan pool versions cluster scratch evidence
+strace: errors
+evidence: errors vocabulary model eligibility judge recoverable witness request power strace
+receiver: errors
+probe: errors vocabulary model room linux request scratch strace evidence receiver
+reference: errors vocabulary model points eligibility witness fence files runtime
+runtimes: errors vocabulary model points linux runtime
+contrast: errors vocabulary model points runtime runtimes
+report: errors vocabulary model eligibility plan run strace evidence runtimes
+publish: errors vocabulary model evidence report
+conformance: vocabulary model folder runtime phase scratch run evidence
+cli: errors grammar interruption commands
+grammar: errors vocabulary commands
+interruption:
+commands: errors model eligibility plan run evidence receiver probe report publish conformance
+"""
+_, *_PARTS = re.split(r"(\w+):", ARROWS)
+MAY_IMPORT = {name: set(text.split()) for name, text in zip(_PARTS[::2], _PARTS[1::2], strict=True)}
+# What stands in the program that a package carries, and what else its readers may be handed alone.
 STANDARD_ALONE = (
-    "eligibility", "errors", "judge", "model", "power", "recoverable", "request", "strace",
-    "vocabulary", "witness",
-    "evidence/admissibility", "evidence/alike", "evidence/check", "evidence/claims",
-    "evidence/consistency", "evidence/course", "evidence/derive", "evidence/executed",
-    "evidence/form", "evidence/names", "evidence/of_reference", "evidence/order",
-    "evidence/outages", "evidence/promised", "evidence/received", "evidence/recovered",
-    "evidence/rows", "evidence/strict", "evidence/whereabouts",
-    "publish/crate", "publish/drawn",
-    "publish/layout", "publish/listed", "publish/page", "publish/provenance", "publish/said",
-    "publish/standalone", "publish/statement", "publish/verify",
-)  # fmt: skip
+    *(name for name, source in embedded().items() if source),
+    "rcr_probes.witness",
+    "rcr_probes.evidence.admissibility",
+)
 # Modules that a phase imports, and whose frozen values are dataclasses.
 DATACLASSES = {"model", "witness", "strace", "runtime", "points"}
 # What no process of a cell may import; and what the process that forks may not import either.
@@ -123,38 +100,77 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+def full(path: Path) -> str:
+    """A module by its full name; a folder is the module that it makes."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+NAMES = {full(path): path for path in modules()}
+
+
 def top(path: Path) -> str:
     """The name that the arrows use: a module of the package, or a folder in it."""
     first = path.relative_to(PACKAGE).parts[0]
     return first.removesuffix(".py")
 
 
-def imported(path: Path) -> set[str]:
-    """Every module that this file imports anywhere, lazily or not, by its full name."""
+def imported(path: Path, *, types: bool = True) -> set[str]:
+    """Every module that this file imports anywhere, lazily or not, by its full name.
+
+    Args:
+        path: of the file.
+        types: also what it imports for types alone.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if not types:
+        tree.body = [node for node in tree.body if not _for_types(node)]
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name} imports relatively"
             module = node.module or ""
-            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+            inner = (f"{module}.{alias.name}" for alias in node.names)
+            names |= {name if name in NAMES else module for name in inner}
     return names
+
+
+def _for_types(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def arrows(path: Path) -> set[str]:
+    """Which other modules and folders of the package this file imports."""
+    own = {name.split(".")[1] for name in imported(path) if name.startswith("rcr_probes.")}
+    return own - {top(path)}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_downward_only(path: Path) -> None:
     """A module imports what its layer may know, and nothing above it."""
-    own = {name.split(".")[1] for name in imported(path) if name.startswith("rcr_probes.")}
-    known = {part for part in own if part in MAY_IMPORT}
-    assert known <= MAY_IMPORT[top(path)] | {top(path)}, path
+    assert arrows(path) <= MAY_IMPORT[top(path)]
+
+
+@pytest.mark.parametrize("name", MAY_IMPORT)
+def test_every_arrow_is_used(name: str) -> None:
+    """What nothing imports any more, nothing may import unseen."""
+    used = [arrows(path) for path in modules() if top(path) == name]
+    assert set().union(*used) == MAY_IMPORT[name]
+
+
+def test_nothing_needs_what_needs_it() -> None:
+    """No circle of imports, inside a folder either; those for types alone do not run."""
+    needed = {name: imported(path, types=False) - {name} for name, path in NAMES.items()}
+    TopologicalSorter(needed).prepare()  # raises CycleError
 
 
 @pytest.mark.parametrize("name", STANDARD_ALONE)
 def test_what_a_checker_embeds_needs_the_standard_library_alone(name: str) -> None:
     """Nouns, eligibility, judge, check, claims, admissibility import nothing from elsewhere."""
-    outside = {m.split(".")[0] for m in imported(PACKAGE / f"{name}.py")} - {"rcr_probes"}
-    assert outside <= sys.stdlib_module_names
+    outside = imported(NAMES[name]) - set(STANDARD_ALONE)
+    assert {module.split(".")[0] for module in outside} <= sys.stdlib_module_names
 
 
 def test_judge_and_eligibility_do_not_know_each_other() -> None:

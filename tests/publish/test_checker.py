@@ -25,7 +25,6 @@ from rcr_probes.publish.verify import verify
 from rcr_probes.report.texts import LANGS, table, text
 from tests.evidence import made
 from tests.publish import packaged
-from tests.test_layers import STANDARD_ALONE
 
 ROOT = Path(rcr_probes.__file__).parents[1]
 SPOKEN = tuple(
@@ -50,12 +49,6 @@ def test_what_is_embedded_is_the_source_byte_for_byte(published: Path) -> None:
             assert source.encode() == path.read_bytes(), name
         else:  # a package, of which nothing is needed
             assert source == "", name
-
-
-def test_what_it_embeds_is_known_to_need_the_standard_library_alone() -> None:
-    """tests/test_layers.py holds each of these modules to it."""
-    known = {f"rcr_probes.{name.replace('/', '.')}" for name in STANDARD_ALONE}
-    assert {name for name, source in checker.embedded().items() if source} <= known
 
 
 @pytest.mark.parametrize("held", ["x = '''y'''", "x = 1\\"])
