@@ -13,7 +13,7 @@ from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
 
-from rcr_probes import faults, following, generated, power, recoverable, strace
+from rcr_probes import following, generated, power, recoverable, strace
 from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
 from rcr_probes.model import PLAN_NAME, Cell, Plan
 from rcr_probes.product import AXES, COUNTED, Cells, typed
@@ -25,6 +25,7 @@ from rcr_probes.vocabulary import (
     DIGESTS,
     EXECUTOR_POINTS,
     FAULT_POINTS,
+    FAULTS,
     FENCED,
     INNER_POINTS,
     NONE,
@@ -188,7 +189,7 @@ def _validate(cell: Cell) -> None:
             f"Write {cell.fault}#N; the states of a point are counted from 0, and the plan 'power' "
             "has them all.",
         )
-    _known("fault", cell.kind, tuple(dict.fromkeys((NONE, *faults.KINDS, *RECEIVER_FAULTS))))
+    _known("fault", cell.kind, tuple(dict.fromkeys((NONE, *FAULTS, *RECEIVER_FAULTS))))
     _known("dedupe", cell.dedupe, DEDUPES)
     _known("digest", cell.digest, DIGESTS)
     _known("policy", cell.policy, (*POLICIES, *runtime.recoveries))
@@ -224,10 +225,10 @@ def _combination(cell: Cell, runtime: Runtime) -> None:
         return  # it is the receiver that strikes, whatever the runtime is
     _at_receiver(cell)
     at_calls = (_CALL,) if cell.fault in CALL_FAULTS else ()
-    if cell.point not in faults.KINDS[cell.kind].points:
+    if cell.point not in FAULT_POINTS[cell.kind]:
         raise PlanError(
             f"The fault {cell.fault!r} cannot strike at {cell.point!r}.",
-            f"It can at {', '.join((*faults.KINDS[cell.kind].points, *at_calls))}.",
+            f"It can at {', '.join((*FAULT_POINTS[cell.kind], *at_calls))}.",
         )
     if cell.point in EXECUTOR_POINTS:
         _inside(cell, runtime)
@@ -283,7 +284,7 @@ def _inside(cell: Cell, runtime: Runtime) -> None:
         )
     around = {kind for point in _AROUND for kind in runtime.points.get(point, ())}
     if cell.kind not in around:
-        there = [kind for kind in sorted(around) if cell.point in faults.KINDS[kind].points]
+        there = [kind for kind in sorted(around) if cell.point in FAULT_POINTS[kind]]
         raise PlanError(
             f"The runtime {cell.runtime!r} does not support {cell.fault!r} around its action, and "
             f"so not at {cell.point!r}.",

@@ -58,7 +58,7 @@ foreign: errors model folder runtime phase
 observe: errors vocabulary model held ledger folder faults runtime receiving phase process
 worker: errors vocabulary model room recovery ledger folder linux request runtime executors
     receiving phase process traced outage observe evidence
-plan: errors vocabulary model recoverable faults runtime power following generated product strace
+plan: errors vocabulary model recoverable runtime power following generated product strace
 pairwise:
 product: errors model pairwise
 pool: errors vocabulary model folder linux worker evidence

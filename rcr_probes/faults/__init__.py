@@ -13,21 +13,21 @@ from rcr_probes.faults.refusal import ResultRefused
 __all__ = ["KINDS", "Kind", "Proven", "Target", "misreport"]
 
 KINDS: Mapping[str, Kind] = {
-    "exception": Raise("exception"),
-    "kill": Kill("kill"),
-    "audit_is_directory": Directory("audit_is_directory"),
+    "exception": Raise(),
+    "kill": Kill(),
+    "audit_is_directory": Directory(),
     "result_refused": ResultRefused(),
-    "kill_host": KillHost("kill_host"),
-    "io_error": Refused("io_error"),
+    "kill_host": KillHost(),
+    "io_error": Refused(),
     "disk_full": DiskFull(),
-    "symlink_loop": Link("symlink_loop", None),
-    "not_a_directory": Link("not_a_directory", "/dev/null/audit"),
-    "file_too_large": TooLarge("file_too_large"),
-    "lost_append": Link("lost_append", "/dev/null"),
+    "symlink_loop": Link(None),
+    "not_a_directory": Link("/dev/null/audit"),
+    "file_too_large": TooLarge(),
+    "lost_append": Link("/dev/null"),
     "torn_append": Torn(),
-    "hang": Hang("hang"),
-    "response_lost": LoseAnswer("response_lost"),
-    "error_after_call": Misreported("error_after_call"),
-    "power_loss": Kill("power_loss"),  # what it leaves on the disk, its parent puts there
-    "power_loss_local": Kill("power_loss_local"),
+    "hang": Hang(),
+    "response_lost": LoseAnswer(),
+    "error_after_call": Misreported(),
+    "power_loss": Kill(),  # what it leaves on the disk, its parent puts there
+    "power_loss_local": Kill(),
 }

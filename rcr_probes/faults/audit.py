@@ -15,7 +15,6 @@ import stat
 from rcr_probes import tracer
 from rcr_probes.errors import FaultError
 from rcr_probes.faults.kind import Proven, Target
-from rcr_probes.vocabulary import FAULT_POINTS
 
 LARGEST = 1 << 20  # bytes that a file may have once a process is limited; records stay below it
 
@@ -29,9 +28,6 @@ _decoder = json.JSONDecoder(strict=False)
 
 class _InItsPlace:
     """Something else stands at the path of the audit file."""
-
-    def __init__(self, name: str) -> None:
-        self.points = FAULT_POINTS[name]
 
     def strike(self, at: Target, proven: Proven) -> None:
         path = _path(at)
@@ -79,9 +75,8 @@ class Directory(_InItsPlace):
 class Link(_InItsPlace):
     """A symbolic link that leads elsewhere, or nowhere."""
 
-    def __init__(self, name: str, target: str | None) -> None:
+    def __init__(self, target: str | None) -> None:
         """Lead to a target; None leads to the link itself."""
-        super().__init__(name)
         self._target = target
 
     def _place(self, path: str) -> None:
@@ -121,8 +116,6 @@ class Torn:
 
     What is on disk afterwards is what a crash leaves; it is not lifted, but is recovery's to find.
     """
-
-    points = FAULT_POINTS["torn_append"]
 
     def strike(self, at: Target, proven: Proven) -> None:
         path = _path(at)

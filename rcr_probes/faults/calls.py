@@ -12,7 +12,6 @@ from rcr_probes.faults.audit import Link
 from rcr_probes.faults.kind import Proven, Target
 from rcr_probes.faults.process import ProcessFault
 from rcr_probes.strace import CallPoint
-from rcr_probes.vocabulary import FAULT_POINTS
 
 _HERE = -100  # AT_FDCWD
 # Which arguments of a call name its file: a descriptor, a path, or a folder and a path in it.
@@ -26,9 +25,6 @@ class Refused:
 
     Its event is written from strace's log once the phase is over, so what was struck was seen.
     """
-
-    def __init__(self, name: str) -> None:
-        self.points = FAULT_POINTS[name]
 
     def strike(self, at: Target, proven: Proven) -> None:
         _nothing_here(at.point)
@@ -47,7 +43,7 @@ class DiskFull(Link):
     """
 
     def __init__(self) -> None:
-        super().__init__("disk_full", "/dev/full")
+        super().__init__("/dev/full")
 
     def standing(self, at: Target) -> bool | None:
         return "@" in at.point or super().standing(at)

@@ -35,9 +35,6 @@ Proven = Callable[[str], None]
 class Kind(Protocol):
     """One kind of fault."""
 
-    points: tuple[str, ...]
-    """Where it is possible at all; a runtime may support it at fewer points."""
-
     def strike(self, at: Target, proven: Proven) -> None:
         """Strike inside the process that reached the point; that it struck is already on disk.
 

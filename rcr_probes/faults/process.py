@@ -10,7 +10,7 @@ import time
 from rcr_probes.errors import FaultError, InjectedFault
 from rcr_probes.faults.kind import Proven, Target
 from rcr_probes.runtime import offered
-from rcr_probes.vocabulary import FAULT_POINTS, FAULTS, HANG
+from rcr_probes.vocabulary import FAULTS, HANG
 
 _DIES = 5.0  # seconds in which a process that got SIGKILL must be gone
 _LONG = 3600.0  # seconds for which one that hangs sleeps at a time
@@ -18,9 +18,6 @@ _LONG = 3600.0  # seconds for which one that hangs sleeps at a time
 
 class ProcessFault:
     """It leaves nothing standing and needs no lifting."""
-
-    def __init__(self, name: str) -> None:
-        self.points = FAULT_POINTS[name]
 
     def standing(self, at: Target) -> bool | None:
         return None

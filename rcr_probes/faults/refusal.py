@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from rcr_probes.faults.kind import Proven, Target
 from rcr_probes.runtime import Refusal, offered
-from rcr_probes.vocabulary import FAULT_POINTS
 
 
 class ResultRefused:
     """The runtime's own write of the result fails, by the seam that it offers."""
-
-    points = FAULT_POINTS["result_refused"]
 
     def strike(self, at: Target, proven: Proven) -> None:
         _refusal(at).place()
