@@ -19,7 +19,7 @@ from rcr_probes.model import Capture, Cell, Observation, Plan
 from rcr_probes.run import DEADLINE, Progress, run
 from rcr_probes.runtime import DESCRIPTION, Runtime, load, offered
 from rcr_probes.scratch import scratch
-from rcr_probes.vocabulary import AUDIT_FAULTS, FAULTS, NONE, POINTS, POWER_LOSSES
+from rcr_probes.vocabulary import AGAIN, AUDIT_FAULTS, FAULTS, NONE, POINTS, POWER_LOSSES
 
 _CONTROL: dict[str, Any] = {"point": NONE, "fault": NONE}
 _NAMED = 3  # cells that a finding names, of those that show it
@@ -81,7 +81,7 @@ def _cells(name: str, runtime: Runtime) -> Iterator[Cell]:
         yield Cell(runtime=name, variant=variant, policy="never", **_CONTROL)
     for digest in ("changed", "reordered"):
         yield Cell(runtime=name, variant=variants[0], digest=digest, policy="never", **_CONTROL)
-    for way in ("again", *runtime.recoveries):
+    for way in (AGAIN, *runtime.recoveries):
         yield Cell(runtime=name, variant=variants[0], policy=way, **_CONTROL)
     for variant in variants:
         for point in sorted(runtime.points, key=POINTS.index):

@@ -28,6 +28,7 @@ from rcr_probes.vocabulary import (
     HANG,
     NONE,
     POINTS,
+    STOPPED,
     WORKER,
     Says,
     VerdictName,
@@ -124,7 +125,7 @@ def _verdict(
 ) -> VerdictName:
     effects = last.effects or ()
     called = (last.calls or 0) > (first.calls or 0)
-    held = not called and last.recorded.status == "verification_required" != first.recorded.status
+    held = not called and last.recorded.status == STOPPED != first.recorded.status
     if _wrong(effects, approved):
         return "wrong_effect"
     if _surplus(effects, approved):

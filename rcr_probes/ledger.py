@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from rcr_probes import files
 from rcr_probes.model import Json
+from rcr_probes.vocabulary import UNREADABLE as UNREADABLE
 from rcr_probes.vocabulary import Lane
 
-# What stands where something could not be read, and the mark of a point that no design knows.
-UNREADABLE = "unreadable"
+# The mark of a point that no design knows.
 UNKNOWN_POINT = "UNKNOWN_POINT"
 
 

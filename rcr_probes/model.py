@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Literal, Protocol, TypeVar
 
 from rcr_probes.vocabulary import (
+    AGAIN,
     BASELINE,
     MEASURED,
     NONE,
@@ -40,7 +41,7 @@ class Cell:
     fault: str
     dedupe: str = NONE
     digest: str = "same"
-    policy: str | None = "again"
+    policy: str | None = AGAIN
     runtime: str = REFERENCE
     variant: str | None = BASELINE
     witness: str | None = "exact"

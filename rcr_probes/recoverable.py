@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from rcr_probes.model import Cell, Event, Measurement
 from rcr_probes.vocabulary import (
     DAMAGE,
+    DECIDED,
+    EVIDENCE_GATED,
     EXECUTOR_POINTS,
     FAULTS,
     HELD,
@@ -26,7 +28,6 @@ from rcr_probes.vocabulary import (
     at_point,
 )
 
-EVIDENCE_GATED = "evidence_gated"
 # What of its contract a runtime may leave out, and these cannot do without.
 NEEDS = {
     **dict.fromkeys(DAMAGE, "damage"),
@@ -109,7 +110,7 @@ def happened(measured: Measurement) -> bool | None:
         proof = {"point": point, "fault": kind} in told
         return proof and (kind == HELD or {"point": point, "error": FAULTS[kind]} in told)
     if around in PERSONS:
-        decided = "operation.decided" in _audited(events)
+        decided = DECIDED in _audited(events)
         return _stopped(events) and (around == "person_absent" or decided)
     if around == TWICE:
         return sum(event.lane == "return" for event in events) > 1

@@ -6,7 +6,7 @@ Standard library alone, no I/O. What each means stands in docs/design.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 # The life of an operation, in the order in which its points occur (docs/design.md §3).
 POINTS = (
@@ -167,7 +167,9 @@ RECEIVER_KEY = "receiver_key"  # a remote receiver honours the key that a reques
 RECEIVED = (RECEIVER_KEY, "expired_key")  # the action is a request to a receiver
 PAIRS = ("pair", "pair_operation_key", "pair_effect_key")  # the action is two effects
 DIGESTS = ("same", "changed", "reordered", "volatile", "coarse")
-POLICIES = ("again", "never")  # and, for each runtime, the ways that it documents
+AGAIN = "again"  # the caller submits once more
+POLICIES = (AGAIN, "never")  # and, for each runtime, the ways that it documents
+EVIDENCE_GATED = "evidence_gated"  # the reference's recovery by evidence
 # What recovery by evidence may read about the effect: all that there is; what there was before any
 # attempt; nothing; something that was changed after it was registered; what belongs to another.
 WITNESSES = ("exact", "lagging", "absent", "damaged", "foreign")
@@ -179,8 +181,10 @@ RECORD_DAMAGE = ("empty_record", "contradiction")  # it says no more for whom an
 DAMAGE = ("torn_line", "glued_records", "nulls", "raw_newline", "stored_failure", *RECORD_DAMAGE)
 STALE_LOCKS = ("lock_dead", "lock_recycled", "lock_zombie", "lock_live")
 TWICE = "twice"
-NO_RECORD = ("missing", "unreadable")  # what an adapter says of a record that tells nothing
-STOPPED = "verification_required"  # the state that recovery leaves where it stops for a person
+# What an adapter says of a record that tells nothing; the second also stands for an audit line.
+NO_RECORD = MISSING, UNREADABLE = "missing", "unreadable"
+STOPPED: Final = "verification_required"  # where recovery stops for a person, it leaves this state
+DECIDED = "operation.decided"  # the audit's word of a person's decision
 RECOVERY_FAULTS = (NONE, TWICE, *PERSONS, *ORIGINALS, *DAMAGE, *STALE_LOCKS)
 HELD = "held"
 RECOVERY_STRIKES = ("kill", "exception", HELD)  # each at a point

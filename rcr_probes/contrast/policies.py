@@ -48,7 +48,7 @@ from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal
 from rcr_probes.runtimes.requests import digest
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
-from rcr_probes.vocabulary import Says
+from rcr_probes.vocabulary import MISSING, Says
 
 KINDS = ("reversible", "irreversible")
 _OFF, _ON = "off", "on"
@@ -224,7 +224,7 @@ class AuditPolicies:
     recoveries: tuple[str, ...] = ()
     # Where a policy writes no state before it acts, having none is read as not done.
     says: Mapping[str, Says] = {
-        "missing": "not_done",
+        MISSING: "not_done",
         "rolled_back": "not_done",
         "started": "open",
         "failed": "open",
@@ -261,9 +261,9 @@ class AuditPolicies:
         current = digest(operation.request)
         with copied(operation.folder) as database:
             if database is None:
-                return Recorded("missing", current_digest=current)
+                return Recorded(MISSING, current_digest=current)
             status = _status(database, operation.key)
-            stands = status not in ("missing", "rolled_back")
+            stands = status not in (MISSING, "rolled_back")
             seen = _setting(database)
             shown: Mapping[str, Json] = {"setting": seen.value, "generation": seen.generation}
             return Recorded(
@@ -280,7 +280,7 @@ class AuditPolicies:
 
 def _status(database: sqlite3.Connection, key: str) -> str:
     row = database.execute("SELECT status FROM operation WHERE key = ?", (key,)).fetchone()
-    return str(row[0]) if row else "missing"
+    return str(row[0]) if row else MISSING
 
 
 def _digest(database: sqlite3.Connection, key: str) -> str:

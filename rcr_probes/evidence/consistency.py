@@ -13,10 +13,12 @@ from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.model import Capture, Cell, Judgement, Verdict, canonical_json
 from rcr_probes.request import approved
 from rcr_probes.vocabulary import (
+    AGAIN,
     BASELINE,
     CALL_FAULTS,
     DEDUPES,
     DIGESTS,
+    EVIDENCE_GATED,
     EXECUTOR_POINTS,
     FAULT_POINTS,
     FAULTS,
@@ -24,6 +26,7 @@ from rcr_probes.vocabulary import (
     INNER_POINTS,
     NONE,
     POINTS,
+    POLICIES,
     POWER_LOSS_LOCAL,
     POWER_LOSSES,
     RECEIVED,
@@ -65,14 +68,14 @@ _OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
             for fault in (NONE, *FAULTS, *RECEIVER_FAULTS)
             if fault not in ("kill_host", "result_refused")
         ),
-        "policy": ("again", "never", "resume", recoverable.EVIDENCE_GATED),
+        "policy": (*POLICIES, "resume", EVIDENCE_GATED),
         "variant": (BASELINE, "fsync", "meaning_digest", FENCED),
     },
     WORKER: {
         "fault": (NONE, "kill", *RECEIVER_FAULTS),
         "dedupe": (RECEIVER_KEY,),
         "digest": ("same",),
-        "policy": ("again", "recover"),
+        "policy": (AGAIN, "recover"),
         "seed": (0,),
     },
 }

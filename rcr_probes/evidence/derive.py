@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from rcr_probes import eligibility, judge
 from rcr_probes.model import Event, Facts, Judgement, Measurement
-from rcr_probes.vocabulary import WORKER
-
-_DECIDED = "operation.decided"  # by a person, on an operation that recovery had stopped
+from rcr_probes.vocabulary import DECIDED, WORKER
 
 
 def derive(measured: Measurement) -> Judgement:
@@ -41,7 +39,7 @@ def _allowed_later(measured: Measurement, facts: Facts) -> bool:
     A person speaks of the effect; a call still needs an identity that is valid.
     """
     recovered = measured.events[measured.observations[0].events :]
-    ruled = any(e.lane == "audit" and e.value.get("event") == _DECIDED for e in recovered)
+    ruled = any(e.lane == "audit" and e.value.get("event") == DECIDED for e in recovered)
     if ruled and eligibility.may_call(eligibility.decide(replace(facts, effect="absent"))):
         return True
     if eligibility.decide(facts).way != "lookup":

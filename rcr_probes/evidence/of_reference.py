@@ -15,6 +15,7 @@ from rcr_probes.model import Json, Measurement
 from rcr_probes.vocabulary import (
     AUDIT_FAULTS,
     BASELINE,
+    DECIDED,
     FAULTS,
     HANG,
     INNER_POINTS,
@@ -23,6 +24,7 @@ from rcr_probes.vocabulary import (
     ORIGINALS,
     POINTS,
     REFERENCE,
+    UNREADABLE,
 )
 
 # What its documentation says of its states.
@@ -72,9 +74,8 @@ AUDITED: Mapping[str, str | None] = {
     "operation.succeeded": "completion_audit",
     "operation.reconciled": "completion_audit",
     "operation.verification_required": "completion_audit",
-    "operation.decided": None,
+    DECIDED: None,
 }
-UNREADABLE = "unreadable"  # what stands for a line of the audit that nobody can read
 # What the kernel says where /dev/null is flushed: an append that is lost is then told of.
 _NOT_FLUSHED = "EINVAL"
 # Variant → the digests whose recomputed request is another one to its digest.

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rcr_probes.model import Cell, Event, Json, Measurement
-from rcr_probes.vocabulary import LOSSES, POWER_LOSS_LOCAL, POWER_LOSSES, REFERENCE, state_of
+from rcr_probes.vocabulary import (
+    LOSSES,
+    MISSING,
+    POWER_LOSS_LOCAL,
+    POWER_LOSSES,
+    REFERENCE,
+    UNREADABLE,
+    state_of,
+)
 
 _BROKEN = ("empty", "cut", "older_cut")  # what nobody can read any more
-_UNREADABLE, _MISSING = "unreadable", "missing"
 
 
 def _power(measured: Measurement) -> Iterator[str]:
@@ -55,13 +62,13 @@ def _stored(measured: Measurement, event: Event) -> Iterator[str]:
     ticket, record = lost.get("ticket.json"), lost.get("record")
     before = [e.value for e in measured.events[: event.seq] if e.lane == "state"]
     if ticket == "gone":
-        left = _MISSING
+        left = MISSING
     elif ticket in _BROKEN:
-        left = _UNREADABLE
+        left = UNREADABLE
     elif "gone" in (record, lost.get("approvals")):
-        left = _MISSING
+        left = MISSING
     elif record in _BROKEN:
-        left = _UNREADABLE
+        left = UNREADABLE
     elif record or not before:
         return  # an older one, which any state may be
     else:

@@ -22,7 +22,7 @@ from rcr_probes.evidence.transcribed import (
     published_cell,
 )
 from rcr_probes.model import Capture, Json, Plan
-from rcr_probes.vocabulary import NONE
+from rcr_probes.vocabulary import AGAIN, NONE
 
 PROBES = "fixtures/historical-probes.json"
 POINTS = {
@@ -138,7 +138,7 @@ def _fault_location(commit: str, name: str, row: Mapping[str, Json]) -> Capture:
     source = f"{RESEARCH} {FAULT_LOCATIONS} {name}"
     if name == "P0":
         plain = typed(row, _Unfaulted, PROBES)
-        cell = published_cell(commit, FAULT_LOCATIONS, POINTS[name], policy="again")
+        cell = published_cell(commit, FAULT_LOCATIONS, POINTS[name], policy=AGAIN)
         last = observed("recover", plain.status, plain.effects, error=plain.retry_code)
         return published_capture(cell, source, (last,), verdict=plain.verdict)
     if name != "P3":

@@ -8,11 +8,13 @@ from dataclasses import replace
 from rcr_probes.eligibility import decide, known, may_call
 from rcr_probes.evidence.course import events_lost, ran
 from rcr_probes.model import Approved, Event, Json, Measurement, Observation
-from rcr_probes.recoverable import EVIDENCE_GATED, happened
+from rcr_probes.recoverable import happened
 from rcr_probes.request import effective_target, recomputed
 from rcr_probes.vocabulary import (
     ALIVE,
     DAMAGE,
+    DECIDED,
+    EVIDENCE_GATED,
     FAULTS,
     FENCED,
     HELD,
@@ -26,8 +28,6 @@ from rcr_probes.vocabulary import (
     at_point,
     recovery_phases,
 )
-
-DECIDED = "operation.decided"
 
 
 def _told(measured: Measurement) -> Iterator[str]:

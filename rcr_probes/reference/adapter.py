@@ -29,10 +29,13 @@ from rcr_probes.reference.records import (
 from rcr_probes.reference.service import ADMIN, APPROVALS, LOCK, Act, Actor
 from rcr_probes.runtime import Operation
 from rcr_probes.vocabulary import (
+    AGAIN,
     AUDIT_FAULTS,
     AUDIT_POINTS,
     BASELINE,
+    EVIDENCE_GATED,
     FENCED,
+    MISSING,
     POINTS,
     POWER_LOSSES,
     Says,
@@ -45,9 +48,7 @@ _PROCESS_FAULTS = frozenset({"exception", "kill", "hang", *POWER_LOSSES})
 _AUDIT_FAULTS = _PROCESS_FAULTS | {*AUDIT_FAULTS, "torn_append"}
 # Variant → what of a request its approval is bound to.
 _DIGESTS: Mapping[str, Digest] = {BASELINE: request_digest, "meaning_digest": meaning_digest}
-_AGAIN = "again"
 _RESUME = "resume"
-_BY_EVIDENCE = "evidence_gated"
 _APPROVER = Actor("probe-admin", ADMIN)
 _REASON = "The probe approves its own synthetic marker."
 _COUNTED = "The effects were counted where they are."
@@ -71,7 +72,7 @@ class ApprovalRuntime:
         **{p: _AUDIT_FAULTS if p in AUDIT_POINTS else _PROCESS_FAULTS for p in POINTS},
         "response": _PROCESS_FAULTS | {"response_lost"},
     }
-    recoveries: tuple[str, ...] = (_RESUME, _BY_EVIDENCE)
+    recoveries: tuple[str, ...] = (_RESUME, EVIDENCE_GATED)
     variants: tuple[str, ...] = (*_DIGESTS, FSYNC, FENCED)
     _digested: tuple[Operation, str] | None = None
     # A state says not_done only where the executor cannot have been called. ``failed`` is open:
@@ -116,16 +117,16 @@ class ApprovalRuntime:
             ApprovalError: what the service refuses; APPROVAL_NOT_FOUND where there is no ticket.
             Exception: whatever else the caller sees.
         """
-        if way not in (_AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (_AGAIN, *self.recoveries))
+        if way not in (AGAIN, *self.recoveries):
+            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
         ticket = _ticket(operation)
         if ticket is None:
             raise ApprovalError("APPROVAL_NOT_FOUND", "The caller holds no ticket.")
         service = _service(operation)
-        if way == _AGAIN:
+        if way == AGAIN:
             service.execute(ticket.id, ticket.token, operation.request, _act(operation))
             return
-        if way == _BY_EVIDENCE:
+        if way == EVIDENCE_GATED:
             service.recover(ticket.id, operation)
             return
         registry = ExecutorRegistry(service)
@@ -143,12 +144,12 @@ class ApprovalRuntime:
         current = self._current(operation)
         ticket = _ticket(operation)
         if ticket is None:
-            return Recorded("missing", current_digest=current)
+            return Recorded(MISSING, current_digest=current)
         try:
             record = Records(os.path.join(operation.folder, APPROVALS)).read(ticket.id)
         except ApprovalError as error:
             if error.code == "APPROVAL_NOT_FOUND":
-                return Recorded("missing", current_digest=current)
+                return Recorded(MISSING, current_digest=current)
             raise
         return Recorded(
             status=record.status,

@@ -25,9 +25,9 @@ from rcr_probes.reference.locks import free
 from rcr_probes.reference.records import NOT_STARTED, Held, Record, Ruling, Status
 from rcr_probes.reference.service import ADMIN, LOCK, Actor, ApprovalService
 from rcr_probes.runtime import Operation
+from rcr_probes.vocabulary import STOPPED
 from rcr_probes.witness import Snapshot
 
-STOPPED: Status = "verification_required"
 DAMAGED = ".damaged"  # what is added to the name of a record that could not be read, and is kept
 
 # Under these nothing was ever begun, so that no effect is theirs.

@@ -11,7 +11,7 @@ from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.model import Capture, Json, Observation
 from rcr_probes.report.texts import text
-from rcr_probes.vocabulary import NONE, VerdictName
+from rcr_probes.vocabulary import AGAIN, NONE, VerdictName
 
 POLICIES = "rcr_probes.contrast.policies:runtime"
 DRAIN = "rcr_probes.contrast.drain:runtime"
@@ -27,7 +27,6 @@ STRUCK: Mapping[str, tuple[str, str | None]] = {
     "action_failed": ("exception", "before_action"),
 }
 _WORDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
-_AGAIN = "again"
 _KILLED = "SIGKILL"
 _ON = "on"
 _CHANGED = "changed"  # the event of the audit that says that the change was made
@@ -150,7 +149,7 @@ def outcomes(
     rows = []
     for capture in _captures(evidence, POLICIES):
         cell = capture.cell
-        chosen = (cell.fault, cell.policy, cell.dedupe) == (fault, _AGAIN, NONE)
+        chosen = (cell.fault, cell.policy, cell.dedupe) == (fault, AGAIN, NONE)
         if not chosen or point not in (None, cell.point):
             continue
         first, last = (seen(one) for one in capture.measurement.observations)
@@ -189,12 +188,12 @@ def _truthful(captures: Sequence[Capture]) -> bool:
 
 def _once(captures: Sequence[Capture]) -> bool:
     """Submitting the operation again leaves no second effect."""
-    return all(_last(c).effects <= 1 for c in captures if c.cell.policy == _AGAIN)
+    return all(_last(c).effects <= 1 for c in captures if c.cell.policy == AGAIN)
 
 
 def _not_stuck(captures: Sequence[Capture]) -> bool:
     """Submitted again, an operation whose effect is missing is not refused."""
-    return not any(_is(c, "blocked") for c in captures if c.cell.policy == _AGAIN)
+    return not any(_is(c, "blocked") for c in captures if c.cell.policy == AGAIN)
 
 
 def _not_lost(captures: Sequence[Capture]) -> bool:
@@ -361,8 +360,8 @@ def _captures(evidence: Evidence, runtime: str) -> Iterator[Capture]:
 def _whole(evidence: Evidence, runtime: str) -> Iterator[Capture]:
     """Of each cell the capture in which it was tried again; the one without, where none was."""
     every = list(_captures(evidence, runtime))
-    tried = {_but_policy(one) for one in every if one.cell.policy == _AGAIN}
-    return (c for c in every if c.cell.policy == _AGAIN or _but_policy(c) not in tried)
+    tried = {_but_policy(one) for one in every if one.cell.policy == AGAIN}
+    return (c for c in every if c.cell.policy == AGAIN or _but_policy(c) not in tried)
 
 
 def _but_policy(capture: Capture) -> tuple[object, ...]:

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from rcr_probes.eligibility import decide
+from rcr_probes.eligibility import decide, may_call
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.evidence.worth import weigh
 from rcr_probes.model import Decision, Facts
@@ -122,14 +122,13 @@ def compared(evidence: Evidence, lang: str = "en") -> Figure:
 
 
 def _decided(axes: Axes, x: int, y: int, decision: Decision, lang: str) -> None:
-    calls = decision.eligibility == "reexecute" or decision.way == "replay"
     axes.add_patch(
         Rectangle(
             (x + 0.03, y + 0.06),
             0.94,
             0.88,
             facecolor=_COLOURS[decision.eligibility],
-            edgecolor=_MAY_CALL if calls else "#ffffff",
+            edgecolor=_MAY_CALL if may_call(decision) else "#ffffff",
             linewidth=1.6,
         )
     )

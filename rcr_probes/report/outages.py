@@ -13,10 +13,9 @@ from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.evidence.worth import weigh
 from rcr_probes.model import Capture, Json
 from rcr_probes.report.texts import text
-from rcr_probes.report.worth import GATED
-from rcr_probes.vocabulary import POWER_LOSSES, VERDICTS
+from rcr_probes.vocabulary import BASELINE, EVIDENCE_GATED, POWER_LOSSES, VERDICTS
 
-BASELINE, FLUSHED = "baseline", "fsync"  # variants of the reference
+FLUSHED = "fsync"  # the variant of the reference that flushes what it writes
 
 
 def states(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
@@ -89,7 +88,7 @@ def numbers(evidence: Evidence) -> dict[str, int]:
         found = (int(str(told["states"] or 0)), int(str(told["unexplored"] or 0)))
         seen.setdefault((str(capture.cell.variant), capture.cell.point), found)
     unflushed = [found for (variant, _), found in seen.items() if variant == BASELINE]
-    gated = (w for w in weigh(evidence.captures()) if w.capture.cell.policy == GATED)
+    gated = (w for w in weigh(evidence.captures()) if w.capture.cell.policy == EVIDENCE_GATED)
     return {
         "points": len(unflushed),
         "explored": max((states for states, _ in unflushed), default=0),

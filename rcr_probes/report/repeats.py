@@ -11,7 +11,16 @@ from rcr_probes.evidence.exported import Rowed
 from rcr_probes.evidence.rows import Row, cell_of, row
 from rcr_probes.model import Capture, Cell
 from rcr_probes.report.texts import text
-from rcr_probes.vocabulary import DEDUPES, FAULTS, NONE, POINTS, POLICIES, VERDICTS, VerdictName
+from rcr_probes.vocabulary import (
+    BASELINE,
+    DEDUPES,
+    FAULTS,
+    NONE,
+    POINTS,
+    POLICIES,
+    VERDICTS,
+    VerdictName,
+)
 
 UNSTABLE = "unstable"
 # After these there is nothing to change.
@@ -89,7 +98,7 @@ def name_of(runtime: str) -> str:
 def configuration(cell: Cell) -> str:
     """A runtime and, where it is not the only one, its variant."""
     named = name_of(cell.runtime)
-    return named if cell.variant in (None, "baseline") else f"{named}, {cell.variant}"
+    return named if cell.variant in (None, BASELINE) else f"{named}, {cell.variant}"
 
 
 def columns(found: Sequence[Repeated]) -> list[tuple[str, str]]:

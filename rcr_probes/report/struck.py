@@ -14,7 +14,7 @@ from rcr_probes.evidence.worth import Weighed, weigh
 from rcr_probes.model import Capture, Cell
 from rcr_probes.report.repeats import SOUND
 from rcr_probes.report.texts import text
-from rcr_probes.vocabulary import NONE, POINTS, VERDICTS
+from rcr_probes.vocabulary import BASELINE, NONE, POINTS, VERDICTS
 
 HARMED = tuple(verdict for verdict in VERDICTS if verdict not in SOUND)
 _NO_STEP = "-"  # before the first point
@@ -32,7 +32,7 @@ def step(capture: Capture) -> str:
 
 
 def calls(
-    evidence: Evidence, lang: str = "en", *, dedupe: str = NONE, variant: str = "baseline"
+    evidence: Evidence, lang: str = "en", *, dedupe: str = NONE, variant: str = BASELINE
 ) -> pd.DataFrame:
     """Every call, and under each policy the faults at it that did harm.
 

@@ -21,13 +21,13 @@ from rcr_probes.evidence.rows import (
 from rcr_probes.evidence.store import CAPTURES, Evidence
 from rcr_probes.model import MATCHED, Json, Observation
 from rcr_probes.report.texts import text
-from rcr_probes.vocabulary import DEDUPES, DIGESTS, FAULTS, NONE, POINTS, VERDICTS
+from rcr_probes.vocabulary import AGAIN, DEDUPES, DIGESTS, FAULTS, NONE, POINTS, VERDICTS
 
 Key = tuple[str, ...]  # the value of each axis of MATCHED
 
 P3: Key = ("completion_audit", "audit_is_directory", NONE, "same", "resume")
 PROBES: Mapping[str, Key] = {
-    "P0": (NONE, NONE, NONE, "same", "again"),
+    "P0": (NONE, NONE, NONE, "same", AGAIN),
     "P1": ("approval_audit", *P3[1:]),
     "P2": ("start_audit", *P3[1:]),
     "P3": P3,

@@ -19,9 +19,8 @@ from rcr_probes.evidence.worth import (
 )
 from rcr_probes.model import Capture, Decision
 from rcr_probes.report.texts import table, text
-from rcr_probes.vocabulary import NONE
+from rcr_probes.vocabulary import EVIDENCE_GATED, NONE
 
-GATED = "evidence_gated"
 _TAKEN = tuple(name for name in EVIDENCE if name != "fence")
 _NOTHING = "-"  # no such cell
 
@@ -158,7 +157,7 @@ def numbers(evidence: Evidence) -> dict[str, int]:
         ``gated_unsafe``, and ``gated_replays``, which reconcile by a call.
     """
     captures = list(evidence.captures())
-    gated = [w for w in weigh(captures) if w.capture.cell.policy == GATED]
+    gated = [w for w in weigh(captures) if w.capture.cell.policy == EVIDENCE_GATED]
     return {
         "views": len(ambiguous(captures)),
         "around": sum(c.cell.recovery_fault not in (None, NONE) for c in captures),

@@ -46,9 +46,8 @@ from rcr_probes.runtimes import need
 from rcr_probes.runtimes.celery_worker import UNACKED, ForkedWorker, WorkerFailed, queued
 from rcr_probes.runtimes.redis import PrivateRedis, RefusedByRedis, copied
 from rcr_probes.runtimes.requests import digest, text
-from rcr_probes.vocabulary import Says
+from rcr_probes.vocabulary import AGAIN, MISSING, Says
 
-_AGAIN = "again"
 _REDELIVERY = "redelivery"
 _EARLY_ACK = "early_ack"
 _SETTINGS: Mapping[str, Mapping[str, bool]] = {
@@ -88,7 +87,7 @@ class CeleryRuntime:
         "REVOKED": "open",
         "queued": "due",
         "unacked": "due",  # it is delivered again once its visibility timeout is over
-        "missing": "open",
+        MISSING: "open",
     }
     variants: tuple[str, ...] = tuple(_SETTINGS)
     state_at_points = False
@@ -115,13 +114,13 @@ class CeleryRuntime:
             UnknownName: no such way.
             Exception: as ``start``, for ``again``.
         """
-        if way not in (_AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (_AGAIN, *self.recoveries))
+        if way not in (AGAIN, *self.recoveries):
+            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
         with _redises(operation) as (broker, results):
             app = _app(operation, broker, results, broker_transport_options=_SOON)
             with ForkedWorker(app, broker) as worker:
                 worker.settle()
-                if way == _AGAIN:
+                if way == AGAIN:
                     _ask(app, operation, worker)
 
     def state(self, operation: Operation) -> Recorded:
@@ -131,7 +130,7 @@ class CeleryRuntime:
             copied(operation.folder / _RESULTS) as results_files,
         ):
             if broker_files is None or results_files is None:
-                return Recorded("missing", current_digest=digest(operation.request))
+                return Recorded(MISSING, current_digest=digest(operation.request))
             with PrivateRedis(broker_files) as broker, PrivateRedis(results_files) as results:
                 return _recorded(operation, broker, results)
 
@@ -227,7 +226,7 @@ def _recorded(operation: Operation, broker: PrivateRedis, results: PrivateRedis)
     place = "unacked" if unacked else "queued" if waiting else None
     value = meta.get("result") if meta.get("status") == "SUCCESS" else None
     return Recorded(
-        status=meta.get("status") or place or "missing",
+        status=meta.get("status") or place or MISSING,
         execution=place,
         evidence=(value,) if isinstance(value, Mapping) else (),
         approved_digest=next((digest(_asked(m)) for m in (*unacked, *waiting)), None),

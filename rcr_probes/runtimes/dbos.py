@@ -37,11 +37,10 @@ from rcr_probes.model import Json, Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal, Runtime
 from rcr_probes.runtimes import need
-from rcr_probes.vocabulary import BASELINE, Says
+from rcr_probes.vocabulary import AGAIN, BASELINE, MISSING, Says
 
 _DATABASE = "dbos.sqlite"
 _EXECUTOR, _OTHER = "executor-1", "executor-2"
-_AGAIN = "again"
 _STEP, _WORKFLOW = "act", "operate"
 _LOOK = 0.02  # seconds between two looks at a status
 _KILLED = frozenset({"kill"})
@@ -87,7 +86,7 @@ class Dbos:
         "ERROR": "open",
         "CANCELLED": "open",
         "MAX_RECOVERY_ATTEMPTS_EXCEEDED": "open",
-        "missing": "open",
+        MISSING: "open",
     }
 
     def start(self, operation: Operation) -> None:
@@ -108,11 +107,11 @@ class Dbos:
             StillPending: ``again`` would wait for ever.
             Exception: what the workflow threw, in this execution or as recorded, or DBOS.
         """
-        if way not in (_AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (_AGAIN, *self.recoveries))
+        if way not in (AGAIN, *self.recoveries):
+            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
         executor = _OTHER if operation.variant == "other_executor" else _EXECUTOR
         with _launched(operation, executor) as workflow:
-            if way == _AGAIN:
+            if way == AGAIN:
                 handle = _started(operation, workflow)
                 if _abandoned(handle.get_status()):
                     raise StillPending(operation.key)

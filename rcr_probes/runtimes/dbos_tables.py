@@ -19,6 +19,7 @@ from typing import Any
 
 from rcr_probes.model import Json, Recorded
 from rcr_probes.runtimes.requests import digest
+from rcr_probes.vocabulary import MISSING
 
 # The workflow, and those forked from it; the last one is what holds now.
 _LINE = """
@@ -53,11 +54,11 @@ def recorded(path: Path, key: str, step: str, request: Mapping[str, Json]) -> Re
     """
     current = digest(request)
     if not path.exists():
-        return Recorded("missing", current_digest=current)
+        return Recorded(MISSING, current_digest=current)
     with _copy(path) as database:
         line = database.execute(_LINE, (key,)).fetchall()
         if not line:
-            return Recorded("missing", current_digest=current)
+            return Recorded(MISSING, current_digest=current)
         last, status, inputs = line[-1]
         outputs = database.execute(_OUTPUT, (last, step)).fetchall()
     _, stored = _value(inputs)["args"]

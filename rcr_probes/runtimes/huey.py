@@ -40,11 +40,10 @@ from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.requests import digest, text
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
-from rcr_probes.vocabulary import BASELINE, Says
+from rcr_probes.vocabulary import AGAIN, BASELINE, MISSING, Says
 
 _DATABASE = "huey.db"
 _RESULTS = "kv"  # the table of results, and of whatever else is kept by key
-_AGAIN = "again"
 _RESTART = "restart"
 _RETRIES = "retries"
 _DEDUPLICATED = "deduplicated"
@@ -67,7 +66,7 @@ class HueyRuntime:
         "error": "open",  # the task raised: it may have acted before ("Guide", error handling)
         "enqueued": "due",  # also a task that is retried ("Signals")
         "scheduled": "due",  # and one that is retried with a delay
-        "missing": "open",  # "a task interrupted by SIGKILL is lost" ("Deploying to Production")
+        MISSING: "open",  # "a task interrupted by SIGKILL is lost" ("Deploying to Production")
     }
     variants: tuple[str, ...] = (BASELINE, _RETRIES, _DEDUPLICATED)
     state_at_points = False
@@ -93,8 +92,8 @@ class HueyRuntime:
             UnknownName: no such way.
             Exception: as ``start``; after a mere restart nobody waits for the result.
         """
-        if way not in (_AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (_AGAIN, *self.recoveries))
+        if way not in (AGAIN, *self.recoveries):
+            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
         app = _App(operation)
         if way != _RESTART:
             app.submit()
@@ -105,7 +104,7 @@ class HueyRuntime:
     def state(self, operation: Operation) -> Recorded:
         """What Huey has stored of the task, read by Huey from a copy of its database."""
         if not (operation.folder / _DATABASE).exists():
-            return Recorded("missing", current_digest=digest(operation.request))
+            return Recorded(MISSING, current_digest=digest(operation.request))
         with tempfile.TemporaryDirectory() as copy:
             for file in operation.folder.glob(f"{_DATABASE}*"):  # its log of writes, too
                 shutil.copy(file, copy)
@@ -196,7 +195,7 @@ class _App:
                         approved_digest=digest(json.loads(task.args[0])),
                         current_digest=current,
                     )
-        return Recorded("missing", current_digest=current)
+        return Recorded(MISSING, current_digest=current)
 
     def _deduplicate(self) -> None:
         """The recipe, as it stands: skip a task while one of the same key is running."""

@@ -38,10 +38,9 @@ from rcr_probes.model import Recorded
 from rcr_probes.points import reach
 from rcr_probes.runtime import Operation, Refusal, Runtime
 from rcr_probes.runtimes import need
-from rcr_probes.vocabulary import Says
+from rcr_probes.vocabulary import AGAIN, MISSING, Says
 
 _DATABASE = "checkpoints.sqlite"
-_AGAIN = "again"
 _KILLED = frozenset({"kill"})
 _BOTH = ("writes", "checkpoints")
 _ALONE = {"sync_writes_refused": ("writes",), "sync_checkpoints_refused": ("checkpoints",)}
@@ -83,7 +82,7 @@ class LangGraph:
         "next_start": "open",
         "interrupted": "open",
         "error": "open",
-        "missing": "open",
+        MISSING: "open",
     }
 
     def start(self, operation: Operation) -> None:
@@ -107,8 +106,8 @@ class LangGraph:
         """
         from rcr_probes.runtimes.langgraph_graph import opened
 
-        if way not in (_AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (_AGAIN, *self.recoveries))
+        if way not in (AGAIN, *self.recoveries):
+            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
         with opened(operation, _DATABASE) as graph:
             match way:
                 case "invoke":

@@ -19,6 +19,7 @@ import msgspec
 
 from rcr_probes.model import Json, Recorded
 from rcr_probes.runtimes.requests import digest
+from rcr_probes.vocabulary import MISSING
 
 _NODE = "~__pregel_pull, "  # how the path of a node's task begins; the node's name follows
 _NEXT = "branch:to:"  # how the channel is named that makes a node the next one
@@ -40,7 +41,7 @@ def recorded(path: Path, thread: str, request: Mapping[str, Json]) -> Recorded:
     current = digest(request)
     stored = _latest(path, thread)
     if stored is None:
-        return Recorded("missing", current_digest=current)
+        return Recorded(MISSING, current_digest=current)
     channels, writes = stored
     values = {**channels.get("__start__", {}), **channels}
     results = [write.value for write in writes if write.channel in ("evidence", "__return__")]

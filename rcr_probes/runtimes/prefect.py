@@ -42,10 +42,10 @@ from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.prefect_server import DATABASE, RESULTS, serving
 from rcr_probes.runtimes.requests import digest
-from rcr_probes.vocabulary import BASELINE, Says
+from rcr_probes.vocabulary import AGAIN, BASELINE, MISSING, Says
 
 _KILLED = frozenset({"kill"})
-_AGAIN, _RETRY, _CRASH_RETRY = "again", "retry", "crash_retry"
+_RETRY, _CRASH_RETRY = "retry", "crash_retry"
 _RUNS = "SELECT id, state_type, parameters FROM flow_run ORDER BY created, id"
 
 
@@ -84,7 +84,7 @@ class Prefect:
         "CANCELLED": "open",
         "FAILED": "open",
         "CRASHED": "open",
-        "missing": "open",  # a flow run can be deleted
+        MISSING: "open",  # a flow run can be deleted
     }
 
     def start(self, operation: Operation) -> None:
@@ -103,10 +103,10 @@ class Prefect:
             UnknownName: no such way.
             CallerFailed: as ``start``; EXIT_1 where the command said no, or the retried run failed.
         """
-        if way not in (_AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (_AGAIN, *self.recoveries))
+        if way not in (AGAIN, *self.recoveries):
+            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
         with serving(operation.folder):
-            if way == _AGAIN:
+            if way == AGAIN:
                 _caller(lambda: _call(operation))
             else:
                 _caller(lambda: _retry(operation, crashed=way == _CRASH_RETRY))
@@ -119,7 +119,7 @@ class Prefect:
         current = digest(operation.request)
         runs = _runs(operation.folder)
         if not runs:
-            return Recorded("missing", current_digest=current)
+            return Recorded(MISSING, current_digest=current)
         _, status, parameters = runs[-1]
         return Recorded(
             status,

@@ -48,9 +48,8 @@ from rcr_probes.runtimes.restate_server import (
     server_pid,
 )
 from rcr_probes.runtimes.restate_service import App, ServiceProcess
-from rcr_probes.vocabulary import Says
+from rcr_probes.vocabulary import AGAIN, MISSING, Says
 
-_AGAIN = "again"
 _REDELIVERY = "redelivery"
 _RESTART = "restart_as_new"
 _COMPLETED = "completed"
@@ -93,7 +92,7 @@ class RestateRuntime:
         "backing-off": "due",  # "retrying due to a failure"
         "suspended": "due",
         "paused": "open",  # after too many retries
-        "missing": "open",  # a completed one is forgotten after its retention
+        MISSING: "open",  # a completed one is forgotten after its retention
     }
     state_at_points = False
     versions = staticmethod(need("restate").versions)
@@ -119,8 +118,8 @@ class RestateRuntime:
             Unsettled: Restate does not come to an end with the invocation.
             Exception: as ``start``.
         """
-        if way not in (_AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (_AGAIN, *self.recoveries))
+        if way not in (AGAIN, *self.recoveries):
+            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
         if way == _RESTART:
             _kill_invocation(operation)
         with _service(operation) as service, _server(operation) as restate:
@@ -128,7 +127,7 @@ class RestateRuntime:
                 (deployment,) = restate.ask("admin", "GET", "/deployments")["deployments"]
                 path = f"/deployments/{deployment['id']}"
                 restate.ask("admin", "PATCH", path, {"uri": service.uri})
-            if way == _AGAIN:
+            if way == AGAIN:
                 _call(operation, restate, service)
             before = None
             if way == _RESTART:
@@ -142,7 +141,7 @@ class RestateRuntime:
 
         That server retries the invocation, as any would; no service is there to be invoked.
         """
-        missing = Recorded("missing", current_digest=digest(operation.request))
+        missing = Recorded(MISSING, current_digest=digest(operation.request))
         with copied(operation.folder) as folder:
             if folder is None:
                 return missing

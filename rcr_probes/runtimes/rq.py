@@ -36,9 +36,8 @@ from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.redis import PrivateRedis, RefusedByRedis, copied
 from rcr_probes.runtimes.requests import digest, text
-from rcr_probes.vocabulary import BASELINE, Says
+from rcr_probes.vocabulary import AGAIN, BASELINE, MISSING, Says
 
-_AGAIN = "again"
 _REQUEUE = "requeue"
 _MAINTENANCE = "maintenance"
 _CLEANUP = "cleanup"
@@ -83,7 +82,7 @@ class RQRuntime:
         "deferred": "open",
         "stopped": "open",  # while it was executing
         "canceled": "open",  # also a job that has failed can be canceled
-        "missing": "open",  # a finished job expires
+        MISSING: "open",  # a finished job expires
     }
     variants: tuple[str, ...] = (BASELINE, _RETRY, _UNIQUE)
     state_at_points = False
@@ -112,11 +111,11 @@ class RQRuntime:
             rq.exceptions.DuplicateJobError: in the variant unique, the id is known.
             Exception: as ``start``.
         """
-        if way not in (_AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (_AGAIN, *self.recoveries))
+        if way not in (AGAIN, *self.recoveries):
+            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
         with PrivateRedis(operation.folder) as redis:
             queue = redis.queue()
-            if way == _AGAIN:
+            if way == AGAIN:
                 _enqueue(operation, redis)
             if way in (_MAINTENANCE, _CLEANUP):
                 queue.started_job_registry.cleanup(timestamp=time.time() + _LATER)
@@ -132,11 +131,11 @@ class RQRuntime:
         current = digest(operation.request)
         with copied(operation.folder) as folder:
             if folder is None:
-                return Recorded("missing", current_digest=current)
+                return Recorded(MISSING, current_digest=current)
             with PrivateRedis(folder) as redis:
                 job = redis.queue().fetch_job(operation.key)
                 if job is None:
-                    return Recorded("missing", current_digest=current)
+                    return Recorded(MISSING, current_digest=current)
                 result = job.latest_result()
                 value = None if result is None else result.return_value
                 return Recorded(

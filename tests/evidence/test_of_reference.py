@@ -9,7 +9,7 @@ import pytest
 from rcr_probes.evidence import of_reference, store
 from rcr_probes.reference.adapter import ApprovalRuntime
 from rcr_probes.reference.records import ExecutionStatus, Status
-from rcr_probes.vocabulary import NO_RECORD
+from rcr_probes.vocabulary import NO_RECORD, UNREADABLE
 from tests.evidence.forging import ROOT, Change, every, found, insert, put, remove
 
 P3 = "completion_audit/audit_is_directory/none/same/resume"
@@ -176,7 +176,7 @@ def test_every_line_that_it_writes_is_known_and_no_other() -> None:
         if event.lane == "audit"
     }
     unasked = {f"operation.{word}" for word in ("rejected", "cancelled", "expired")}
-    assert written | unasked == {*of_reference.AUDITED, of_reference.UNREADABLE}
+    assert written | unasked == {*of_reference.AUDITED, UNREADABLE}
 
 
 def test_a_line_that_nobody_had_seen_before_its_phase_was_ended_is_the_next_ones_to_tell() -> None:

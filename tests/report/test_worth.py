@@ -9,6 +9,7 @@ from rcr_probes.evidence.store import Evidence
 from rcr_probes.evidence.worth import weigh
 from rcr_probes.report import outages, worth
 from rcr_probes.report.texts import LANGS, text
+from rcr_probes.vocabulary import BASELINE, EVIDENCE_GATED
 from tests.report.conftest import ROOT
 
 
@@ -28,7 +29,7 @@ def test_each_cell_of_the_plan_is_counted_once(faults: Evidence) -> None:
 def test_what_is_said_of_the_policies_without_a_number_is_so(faults: Evidence) -> None:
     """That again never calls, where evidence_gated is unsafe, and over what it does nothing."""
     weighed = weigh(faults.captures())
-    own = [w for w in weighed if w.capture.cell.policy == worth.GATED]
+    own = [w for w in weighed if w.capture.cell.policy == EVIDENCE_GATED]
     assert not any(w.called for w in weighed if w.capture.cell.policy == "again")
     assert {w.capture.cell.digest for w in own if w.unsafe} == {"coarse"}
     assert not any(w.true_facts for w in own if w.unsafe)
@@ -43,10 +44,10 @@ def test_false_blocks_after_a_loss_of_power_are_where_the_text_says() -> None:
     blocked = [
         w.capture
         for w in weigh(power.captures())
-        if w.false_block and w.capture.cell.policy == worth.GATED
+        if w.false_block and w.capture.cell.policy == EVIDENCE_GATED
     ]
     assert len(blocked) == outages.numbers(power)["gated_false_blocks"]
-    assert {capture.cell.variant for capture in blocked} == {outages.BASELINE}
+    assert {capture.cell.variant for capture in blocked} == {BASELINE}
     states = {c.measurement.observations[0].recorded.status for c in blocked}
     assert states <= {"missing", "unreadable", "pending_approval", "approved"}
 
