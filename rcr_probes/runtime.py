@@ -6,14 +6,14 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from rcr_probes.errors import RuntimeUnusable, UnknownName
 from rcr_probes.model import Json, Recorded
-from rcr_probes.vocabulary import BASELINE, FAULTS, POINTS, POLICIES, SAYS, Says
+from rcr_probes.vocabulary import AGAIN, BASELINE, FAULTS, POINTS, POLICIES, SAYS, Says
 
 DESCRIPTION = ".toml"  # how the name of a file ends that describes a runtime
 _DESCRIBED = "rcr_probes.runtimes.command:described"
@@ -219,6 +219,16 @@ def made(name: str) -> Runtime:
             f"The factory of {name!r} failed: {type(error).__name__}: {error}.",
             "It is called without arguments and returns a runtime.",
         ) from error
+
+
+def require_way(way: str, recoveries: Sequence[str]) -> None:
+    """Refuse a way to recover that is neither ``again`` nor one of those that a runtime documents.
+
+    Raises:
+        UnknownName: no such way.
+    """
+    if way not in (AGAIN, *recoveries):
+        raise UnknownName("way to recover", way, (AGAIN, *recoveries))
 
 
 def _breaches(runtime: object) -> Iterator[str]:

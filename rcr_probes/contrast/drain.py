@@ -37,7 +37,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from rcr_probes import points
-from rcr_probes.contrast.again import only_again
 from rcr_probes.contrast.store import (
     AUDIT,
     AUDIT_TABLE,
@@ -49,7 +48,7 @@ from rcr_probes.contrast.store import (
     told,
 )
 from rcr_probes.model import Json, Recorded
-from rcr_probes.runtime import Operation, Refusal
+from rcr_probes.runtime import Operation, Refusal, require_way
 from rcr_probes.runtimes.requests import digest
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
 from rcr_probes.vocabulary import Says
@@ -246,7 +245,7 @@ class DrainRuntime:
             UnknownName: no such way.
             Exception: as ``start``.
         """
-        only_again(way)
+        require_way(way, self.recoveries)
         self._start(operation, "")
 
     def state(self, operation: Operation) -> Recorded:

@@ -31,7 +31,6 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rcr_probes.contrast.again import only_again
 from rcr_probes.contrast.store import (
     AUDIT,
     AUDIT_TABLE,
@@ -45,7 +44,7 @@ from rcr_probes.contrast.store import (
 )
 from rcr_probes.model import Json, Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation, Refusal
+from rcr_probes.runtime import Operation, Refusal, require_way
 from rcr_probes.runtimes.requests import digest
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
 from rcr_probes.vocabulary import MISSING, Says
@@ -253,7 +252,7 @@ class AuditPolicies:
             UnknownName: no such way.
             Exception: as ``start``.
         """
-        only_again(way)
+        require_way(way, self.recoveries)
         self.start(operation)
 
     def state(self, operation: Operation) -> Recorded:

@@ -22,11 +22,10 @@ import json
 import sqlite3
 from collections.abc import Mapping
 
-from rcr_probes.contrast.again import only_again
 from rcr_probes.contrast.store import Refused, Store, copied
 from rcr_probes.model import Json, Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation
+from rcr_probes.runtime import Operation, require_way
 from rcr_probes.runtimes.requests import digest, text
 from rcr_probes.vocabulary import Says
 
@@ -136,7 +135,7 @@ class Submissions:
             UnknownName: no such way.
             Exception: as ``start``.
         """
-        only_again(way)
+        require_way(way, self.recoveries)
         self.start(operation)
 
     def state(self, operation: Operation) -> Recorded:

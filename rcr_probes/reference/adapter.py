@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 
 from rcr_probes import files
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Json, Recorded
 from rcr_probes.reference.damage import damage
 from rcr_probes.reference.digest import Digest, meaning_digest, request_digest
@@ -27,7 +26,7 @@ from rcr_probes.reference.records import (
     replace_file,
 )
 from rcr_probes.reference.service import ADMIN, APPROVALS, LOCK, Act, Actor
-from rcr_probes.runtime import Operation
+from rcr_probes.runtime import Operation, require_way
 from rcr_probes.vocabulary import (
     AGAIN,
     AUDIT_FAULTS,
@@ -117,8 +116,7 @@ class ApprovalRuntime:
             ApprovalError: what the service refuses; APPROVAL_NOT_FOUND where there is no ticket.
             Exception: whatever else the caller sees.
         """
-        if way not in (AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
+        require_way(way, self.recoveries)
         ticket = _ticket(operation)
         if ticket is None:
             raise ApprovalError("APPROVAL_NOT_FOUND", "The caller holds no ticket.")

@@ -38,10 +38,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation, Refusal
+from rcr_probes.runtime import Operation, Refusal, require_way
 from rcr_probes.runtimes import need
 from rcr_probes.runtimes.celery_worker import UNACKED, ForkedWorker, WorkerFailed, queued
 from rcr_probes.runtimes.redis import PrivateRedis, RefusedByRedis, copied
@@ -114,8 +113,7 @@ class CeleryRuntime:
             UnknownName: no such way.
             Exception: as ``start``, for ``again``.
         """
-        if way not in (AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
+        require_way(way, self.recoveries)
         with _redises(operation) as (broker, results):
             app = _app(operation, broker, results, broker_transport_options=_SOON)
             with ForkedWorker(app, broker) as worker:

@@ -32,10 +32,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Json, Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation, Refusal, Runtime
+from rcr_probes.runtime import Operation, Refusal, Runtime, require_way
 from rcr_probes.runtimes import need
 from rcr_probes.vocabulary import AGAIN, BASELINE, MISSING, Says
 
@@ -107,8 +106,7 @@ class Dbos:
             StillPending: ``again`` would wait for ever.
             Exception: what the workflow threw, in this execution or as recorded, or DBOS.
         """
-        if way not in (AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
+        require_way(way, self.recoveries)
         executor = _OTHER if operation.variant == "other_executor" else _EXECUTOR
         with _launched(operation, executor) as workflow:
             if way == AGAIN:

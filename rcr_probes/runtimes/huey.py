@@ -32,15 +32,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation, Refusal
+from rcr_probes.runtime import Operation, Refusal, require_way
 from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.requests import digest, text
 from rcr_probes.runtimes.sqlite import RefusedBySqlite
-from rcr_probes.vocabulary import AGAIN, BASELINE, MISSING, Says
+from rcr_probes.vocabulary import BASELINE, MISSING, Says
 
 _DATABASE = "huey.db"
 _RESULTS = "kv"  # the table of results, and of whatever else is kept by key
@@ -92,8 +91,7 @@ class HueyRuntime:
             UnknownName: no such way.
             Exception: as ``start``; after a mere restart nobody waits for the result.
         """
-        if way not in (AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
+        require_way(way, self.recoveries)
         app = _App(operation)
         if way != _RESTART:
             app.submit()

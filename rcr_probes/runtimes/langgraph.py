@@ -33,12 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation, Refusal, Runtime
+from rcr_probes.runtime import Operation, Refusal, Runtime, require_way
 from rcr_probes.runtimes import need
-from rcr_probes.vocabulary import AGAIN, MISSING, Says
+from rcr_probes.vocabulary import MISSING, Says
 
 _DATABASE = "checkpoints.sqlite"
 _KILLED = frozenset({"kill"})
@@ -106,8 +105,7 @@ class LangGraph:
         """
         from rcr_probes.runtimes.langgraph_graph import opened
 
-        if way not in (AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
+        require_way(way, self.recoveries)
         with opened(operation, _DATABASE) as graph:
             match way:
                 case "invoke":

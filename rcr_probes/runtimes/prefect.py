@@ -34,10 +34,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from rcr_probes.errors import UnknownName, code_of
+from rcr_probes.errors import code_of
 from rcr_probes.model import Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation, Refusal, Runtime
+from rcr_probes.runtime import Operation, Refusal, Runtime, require_way
 from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.prefect_server import DATABASE, RESULTS, serving
@@ -103,8 +103,7 @@ class Prefect:
             UnknownName: no such way.
             CallerFailed: as ``start``; EXIT_1 where the command said no, or the retried run failed.
         """
-        if way not in (AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
+        require_way(way, self.recoveries)
         with serving(operation.folder):
             if way == AGAIN:
                 _caller(lambda: _call(operation))

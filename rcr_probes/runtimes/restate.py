@@ -30,10 +30,9 @@ import select
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation
+from rcr_probes.runtime import Operation, require_way
 from rcr_probes.runtimes import need
 from rcr_probes.runtimes.requests import digest, text
 from rcr_probes.runtimes.restate_server import (
@@ -118,8 +117,7 @@ class RestateRuntime:
             Unsettled: Restate does not come to an end with the invocation.
             Exception: as ``start``.
         """
-        if way not in (AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
+        require_way(way, self.recoveries)
         if way == _RESTART:
             _kill_invocation(operation)
         with _service(operation) as service, _server(operation) as restate:

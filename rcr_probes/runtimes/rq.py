@@ -28,10 +28,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rcr_probes.errors import UnknownName
 from rcr_probes.model import Recorded
 from rcr_probes.points import reach
-from rcr_probes.runtime import Operation, Refusal
+from rcr_probes.runtime import Operation, Refusal, require_way
 from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.redis import PrivateRedis, RefusedByRedis, copied
@@ -111,8 +110,7 @@ class RQRuntime:
             rq.exceptions.DuplicateJobError: in the variant unique, the id is known.
             Exception: as ``start``.
         """
-        if way not in (AGAIN, *self.recoveries):
-            raise UnknownName("way to recover", way, (AGAIN, *self.recoveries))
+        require_way(way, self.recoveries)
         with PrivateRedis(operation.folder) as redis:
             queue = redis.queue()
             if way == AGAIN:
