@@ -7,9 +7,7 @@ its own so that it can be refused by itself.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from pathlib import Path
 
 from rcr_probes.errors import code_of
 from rcr_probes.model import Json
+from rcr_probes.runtimes import sqlite
 
 STORE = "store.db"
 AUDIT = "audit.db"
@@ -135,19 +134,12 @@ def append(database: sqlite3.Connection, row: AuditRow) -> None:
 
 @contextmanager
 def copied(folder: Path) -> Iterator[sqlite3.Connection | None]:
-    """A copy of both databases, to be read; None where nothing was ever stored.
-
-    What a transaction left half done that was killed is rolled back in the copy alone.
-    """
+    """A copy of both databases, to be read; None where nothing was ever stored."""
     if not (folder / STORE).exists():
         yield None
         return
-    with tempfile.TemporaryDirectory() as place:
-        for name in (STORE, AUDIT):
-            for file in folder.glob(f"{name}*"):  # its journal, too
-                shutil.copy(file, place)
-        with _opened(Path(place)) as database:
-            yield database
+    with sqlite.copied(folder / STORE, folder / AUDIT) as place, _opened(place) as database:
+        yield database
 
 
 def told(folder: Path, database: sqlite3.Connection) -> tuple[Mapping[str, Json], ...]:

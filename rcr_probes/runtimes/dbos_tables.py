@@ -9,16 +9,15 @@ from __future__ import annotations
 import base64
 import io
 import pickle
-import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from rcr_probes.model import Json, Recorded
 from rcr_probes.runtimes.requests import digest
+from rcr_probes.runtimes.sqlite import copied
 from rcr_probes.vocabulary import MISSING
 
 # The workflow, and those forked from it; the last one is what holds now.
@@ -55,7 +54,7 @@ def recorded(path: Path, key: str, step: str, request: Mapping[str, Json]) -> Re
     current = digest(request)
     if not path.exists():
         return Recorded(MISSING, current_digest=current)
-    with _copy(path) as database:
+    with copied(path) as copy, closing(sqlite3.connect(copy / path.name)) as database:
         line = database.execute(_LINE, (key,)).fetchall()
         if not line:
             return Recorded(MISSING, current_digest=current)
@@ -69,16 +68,6 @@ def recorded(path: Path, key: str, step: str, request: Mapping[str, Json]) -> Re
         approved_digest=digest(stored),
         current_digest=current,
     )
-
-
-@contextmanager
-def _copy(path: Path) -> Iterator[sqlite3.Connection]:
-    """The database, read from a copy: what a killed writer left behind is rolled back there."""
-    with tempfile.TemporaryDirectory() as place:
-        for file in path.parent.glob(f"{path.name}*"):  # the journal belongs to it
-            shutil.copyfile(file, Path(place, file.name))
-        with closing(sqlite3.connect(Path(place, path.name))) as database:
-            yield database
 
 
 def _value(stored: str) -> Any:

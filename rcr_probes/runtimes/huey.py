@@ -25,8 +25,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,7 +36,7 @@ from rcr_probes.runtime import Operation, Refusal, require_way
 from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.requests import digest, text
-from rcr_probes.runtimes.sqlite import RefusedBySqlite
+from rcr_probes.runtimes.sqlite import RefusedBySqlite, copied
 from rcr_probes.vocabulary import BASELINE, MISSING, Says
 
 _DATABASE = "huey.db"
@@ -101,12 +99,11 @@ class HueyRuntime:
 
     def state(self, operation: Operation) -> Recorded:
         """What Huey has stored of the task, read by Huey from a copy of its database."""
-        if not (operation.folder / _DATABASE).exists():
+        database = operation.folder / _DATABASE
+        if not database.exists():
             return Recorded(MISSING, current_digest=digest(operation.request))
-        with tempfile.TemporaryDirectory() as copy:
-            for file in operation.folder.glob(f"{_DATABASE}*"):  # its log of writes, too
-                shutil.copy(file, copy)
-            return _App(operation, Path(copy)).stored()
+        with copied(database) as copy:
+            return _App(operation, copy).stored()
 
     def refusal(self, operation: Operation) -> Refusal:
         """The row of the result is refused by its table."""

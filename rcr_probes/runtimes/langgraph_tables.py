@@ -7,11 +7,9 @@ until that step's own checkpoint is there.
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +17,7 @@ import msgspec
 
 from rcr_probes.model import Json, Recorded
 from rcr_probes.runtimes.requests import digest
+from rcr_probes.runtimes.sqlite import copied
 from rcr_probes.vocabulary import MISSING
 
 _NODE = "~__pregel_pull, "  # how the path of a node's task begins; the node's name follows
@@ -73,7 +72,7 @@ def status(channels: Mapping[str, Json], writes: Sequence[Write]) -> str:
 
 def _latest(path: Path, thread: str) -> tuple[dict[str, Json], list[Write]] | None:
     """The channels of the latest checkpoint, and what was written to it since."""
-    with _copied(path) as copy, closing(sqlite3.connect(copy)) as database:
+    with copied(path) as copy, closing(sqlite3.connect(copy / path.name)) as database:
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         if ("checkpoints",) not in tables:
             return None
@@ -95,15 +94,3 @@ def _latest(path: Path, thread: str) -> tuple[dict[str, Json], list[Write]] | No
         for at, channel, kind, value in rows
     ]
     return decode(latest[1])["channel_values"], writes
-
-
-@contextmanager
-def _copied(path: Path) -> Iterator[str]:
-    """The database and its log, elsewhere: SQLite writes beside what it reads."""
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(prefix="rcr-langgraph-") as folder:
-        for name in (path.name, f"{path.name}-wal"):
-            if (path.parent / name).exists():
-                shutil.copyfile(path.parent / name, os.path.join(folder, name))
-        yield os.path.join(folder, path.name)

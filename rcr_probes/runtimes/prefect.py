@@ -26,9 +26,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -42,6 +40,7 @@ from rcr_probes.runtimes import need
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.prefect_server import DATABASE, RESULTS, serving
 from rcr_probes.runtimes.requests import digest
+from rcr_probes.runtimes.sqlite import copied
 from rcr_probes.vocabulary import AGAIN, BASELINE, MISSING, Says
 
 _KILLED = frozenset({"kill"})
@@ -230,14 +229,11 @@ def _retry(operation: Operation, *, crashed: bool) -> None:
 
 
 def _runs(folder: Path) -> list[tuple[str, str, str]]:
-    """The flow runs, as the server's database has them; read from a copy, as reading writes."""
-    with tempfile.TemporaryDirectory() as copy:
-        for file in folder.glob(f"{DATABASE}*"):  # its log of writes, too
-            shutil.copy(file, copy)
-        if not os.path.exists(os.path.join(copy, DATABASE)):
-            return []
-        with closing(sqlite3.connect(os.path.join(copy, DATABASE))) as database:
-            return database.execute(_RUNS).fetchall()
+    """The flow runs, as the server's database has them; none where it has none."""
+    if not (folder / DATABASE).exists():
+        return []
+    with copied(folder / DATABASE) as copy, closing(sqlite3.connect(copy / DATABASE)) as database:
+        return database.execute(_RUNS).fetchall()
 
 
 def _results(folder: Path) -> tuple[Mapping[str, Any], ...]:

@@ -1,11 +1,14 @@
-"""SQLite tables that refuse to be written: the seam of a runtime that keeps its results there."""
+"""Of a runtime that keeps its results in SQLite: its refusal to be written, and a copy to read."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 _WAIT = 10.0  # seconds in which whoever writes there now must be done
 
@@ -68,3 +71,17 @@ class RefusedBySqlite:
         address = f"file:{self._path}?mode={mode}"
         with closing(sqlite3.connect(address, uri=True, timeout=_WAIT)) as database, database:
             yield database
+
+
+@contextmanager
+def copied(*databases: Path) -> Iterator[Path]:
+    """A folder with copies of these databases and of what SQLite keeps beside each, as its journal.
+
+    Reading writes: what a killed writer left half done is rolled back in the copy alone. Of a
+    database that is not there, there is no copy.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        for database in databases:
+            for file in database.parent.glob(f"{database.name}*"):
+                shutil.copy(file, place)
+        yield Path(place)
