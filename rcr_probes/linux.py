@@ -1,10 +1,11 @@
-"""What only Linux offers to keep processes together: adopt orphans, and die with one's parent."""
+"""What only Linux offers to keep processes together, and to see that one ends."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 
@@ -69,6 +70,23 @@ def kill_with_all_below(pid: int) -> None:
             os.kill(one, signal.SIGSTOP)
             waiting += children(one)
             os.kill(one, signal.SIGKILL)
+
+
+def ends_within(pid: int, seconds: float, asked: signal.Signals | None = None) -> bool:
+    """Whether a process ends so soon, once it got this signal; it is not waited for, nor reaped.
+
+    Raises:
+        ProcessLookupError: there is none.
+    """
+    fd = os.pidfd_open(pid)
+    try:
+        if asked is not None:
+            signal.pidfd_send_signal(fd, asked)
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    finally:
+        os.close(fd)
 
 
 def die_with(parent: int) -> None:

@@ -37,7 +37,7 @@ recovery: vocabulary model witness fence held locked ledger folder request runti
 ledger: vocabulary model files
 folder: vocabulary model files
 linux: errors
-faults: errors vocabulary tracer runtime strace
+faults: errors vocabulary linux tracer runtime strace
 tracer: errors
 request: vocabulary model
 runtime: errors vocabulary model

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import time
 
+from rcr_probes import linux
 from rcr_probes.errors import FaultError, InjectedFault
 from rcr_probes.faults.kind import Proven, Target
 from rcr_probes.runtime import offered
@@ -89,12 +89,5 @@ def _kill(pid: int) -> None:
         ProcessLookupError: there is none.
         FaultError: it is still there.
     """
-    fd = os.pidfd_open(pid)
-    try:
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        if not poll.poll(_DIES * 1000):
-            raise FaultError(f"Process {pid} did not die of SIGKILL.", "See what holds it.")
-    finally:
-        os.close(fd)
+    if not linux.ends_within(pid, _DIES, signal.SIGKILL):
+        raise FaultError(f"Process {pid} did not die of SIGKILL.", "See what holds it.")

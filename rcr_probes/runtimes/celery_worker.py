@@ -62,7 +62,7 @@ class ForkedWorker:
 
     def __enter__(self) -> ForkedWorker:
         linux.adopt_descendants()  # a child that outlives a killed worker is ours to wait for
-        self._others = _children()
+        self._others = frozenset(linux.children(os.getpid()))
         parent = os.getpid()
         here, theirs = os.pipe()
         self._pid = os.fork()
@@ -115,12 +115,12 @@ class ForkedWorker:
         """
         overran = False
         if self._alive():
-            overran = not _ends(self._pid, signal.SIGTERM, _ENDS)
+            overran = not linux.ends_within(self._pid, _ENDS, signal.SIGTERM)
             if overran:
-                _ends(self._pid, signal.SIGKILL, _ENDS)
+                linux.ends_within(self._pid, _ENDS, signal.SIGKILL)
             os.waitpid(self._pid, 0)
             self._pid = 0
-        for orphan in _children() - self._others:
+        for orphan in set(linux.children(os.getpid())) - self._others:
             os.waitpid(orphan, 0)
         if overran:
             raise WorkerFailed("the worker did not shut down")
@@ -161,21 +161,3 @@ def _serve(app: Any, parent: int, told: int) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(status)
-
-
-def _ends(pid: int, asked: signal.Signals, within: float) -> bool:
-    """Whether our child ends within so many seconds of this signal."""
-    fd = os.pidfd_open(pid)
-    try:
-        signal.pidfd_send_signal(fd, asked)
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        return bool(poll.poll(within * 1000))
-    finally:
-        os.close(fd)
-
-
-def _children() -> frozenset[int]:
-    me = os.getpid()
-    with open(f"/proc/{me}/task/{me}/children", encoding="ascii") as file:
-        return frozenset(map(int, file.read().split()))

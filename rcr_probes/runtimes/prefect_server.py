@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import select
 import shutil
 import signal
 import socket
@@ -175,7 +174,7 @@ def _fork(log: Path, bound: socket.socket) -> int:
 def _wait(pid: int, log: Path, address: tuple[str, int]) -> None:
     until = time.monotonic() + _SERVES
     while not listens(address):
-        if _ended(pid, 0) or time.monotonic() > until:
+        if linux.ends_within(pid, 0) or time.monotonic() > until:
             said = log.read_text(errors="replace")[-1000:].strip()
             raise ServerFailed(f"prefect server start did not come to serve: {said}")
         time.sleep(_LOOK)
@@ -183,19 +182,6 @@ def _wait(pid: int, log: Path, address: tuple[str, int]) -> None:
 
 def _stop(pid: int) -> None:
     """End it by its pid, in good order if it will, and reap it."""
-    if not _ended(pid, 0):
-        os.kill(pid, signal.SIGTERM)
-        if not _ended(pid, _STOPS):
-            os.kill(pid, signal.SIGKILL)
+    if not linux.ends_within(pid, _STOPS, signal.SIGTERM):
+        os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-
-
-def _ended(pid: int, within: float) -> bool:
-    """Whether the child has ended by then; it is not reaped, so its pid stays its own."""
-    fd = os.pidfd_open(pid)
-    try:
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        return bool(poll.poll(within * 1000))
-    finally:
-        os.close(fd)
