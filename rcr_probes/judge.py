@@ -111,20 +111,18 @@ def truth(approved: Approved, observed: Observation, forced: Forced | None) -> T
 
 def verdict(measured: Measurement, fired: bool | None, truth: Truth | None) -> Verdict:
     """What the cell shows at the second observation: the first verdict that holds."""
-    first, last = measured.observations
     broken = _broken(measured, fired)
     if broken or truth is None:
         return Verdict("unknown", broken)
-    name = _verdict(measured.approved, first, last, _says(measured, last), truth)
+    name = _verdict(measured, truth)
     partial = ("partial_effect",) if name == "unknown" else ()
     return Verdict(name, (*partial, *_reasons(measured)))
 
 
-def _verdict(
-    approved: Approved, first: Observation, last: Observation, says: Says, truth: Truth
-) -> VerdictName:
-    effects = last.effects or ()
-    called = (last.calls or 0) > (first.calls or 0)
+def _verdict(measured: Measurement, truth: Truth) -> VerdictName:
+    approved, called = measured.approved, measured.called_again
+    first, last = measured.observations
+    effects, says = last.effects or (), _says(measured, last)
     held = not called and last.recorded.status == STOPPED != first.recorded.status
     if _wrong(effects, approved):
         return "wrong_effect"

@@ -253,6 +253,12 @@ class Measurement:
         """Whether others measured and published it, and nothing can be derived from it here."""
         return self.source != MEASURED
 
+    @property
+    def called_again(self) -> bool:
+        """Whether the executor was called between the two observations; it takes both."""
+        first, last = self.observations
+        return (last.calls or 0) > (first.calls or 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:

@@ -18,17 +18,16 @@ def derive(measured: Measurement) -> Judgement:
     """
     if measured.published:
         return Judgement()
-    first, last = measured.observations
+    first, _ = measured.observations
     facts = eligibility.known(measured.cell, measured.approved, first, measured.says)
     decision = eligibility.decide(facts)
     fired = judge.fired(measured)
     truth = judge.truth(measured.approved, first, measured.forced)
     verdict = judge.verdict(measured, fired, truth)
-    called = (last.calls or 0) > (first.calls or 0)
     # An unmodified worker keeps no digest that could be read: of each, the reason would be true.
     asked = measured.cell.runtime != WORKER
     allowed = eligibility.may_call(decision) or _allowed_later(measured, facts)
-    if asked and called and not allowed and verdict.verdict != "unknown":
+    if asked and measured.called_again and not allowed and verdict.verdict != "unknown":
         verdict = replace(verdict, reasons=(*verdict.reasons, "called_without_eligibility"))
     return Judgement(fired, facts, decision, truth, verdict)
 

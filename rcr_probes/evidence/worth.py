@@ -132,7 +132,7 @@ def _seen(captures: Iterable[Capture]) -> list[_Seen]:
 def _weighed(one: _Seen, harmed: Set[str]) -> Weighed:
     """What a recovery was worth, where a call does harm in some world of each of these views."""
     capture = one.capture
-    called = _called(capture)
+    called = capture.measurement.called_again
     harmless = one.view not in harmed if one.true_facts else not _harmful(capture)
     return Weighed(
         capture=capture,
@@ -213,11 +213,6 @@ def _judged(capture: Capture) -> bool:
     return verdict is not None and verdict.verdict not in _UNJUDGED
 
 
-def _called(capture: Capture) -> bool:
-    first, last = capture.measurement.observations
-    return (last.calls or 0) > (first.calls or 0)
-
-
 def _needed(capture: Capture) -> bool:
     """Whether a call was needed. Before the first point nothing is approved, and so none is."""
     truth = capture.judgement.truth
@@ -242,7 +237,7 @@ def _outcome(capture: Capture) -> Outcome:
     recovered = capture.measurement.events[first.events :]
     if any(e.lane == "audit" and e.value.get("event") == _RECONCILED for e in recovered):
         return "reconciled"  # by replay too, which calls
-    if _called(capture):
+    if capture.measurement.called_again:
         return "reexecuted"
     if last.recorded.status == STOPPED != first.recorded.status:
         return "stopped"

@@ -154,8 +154,8 @@ def _shows(capture: Capture) -> Iterable[str]:
     }
     by_harm = {"wrong": "wrong", "duplicate": "duplicate", "none": "harmless", "useless": "useless"}
     shown = [by_harm[truth.call_harm]]
-    first, last = capture.measurement.observations
-    recalled = (last.calls or 0) > (first.calls or 0)  # else it was the runtime, before recovery
-    if verdict.verdict in by_verdict and (recalled or verdict.verdict == "blocked"):
+    # Where recovery did not call again, it was the runtime, before it.
+    told = capture.measurement.called_again or verdict.verdict == "blocked"
+    if verdict.verdict in by_verdict and told:
         shown.append(by_verdict[verdict.verdict])
     return shown
