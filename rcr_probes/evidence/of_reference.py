@@ -9,22 +9,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from rcr_probes.eligibility import decide, known, may_call
+from rcr_probes.evidence import outages
 from rcr_probes.evidence.course import OWN_END, events_lost, ran
-from rcr_probes.model import Json, Measurement
+from rcr_probes.evidence.recovered import recovery
+from rcr_probes.model import Approved, Event, Json, Measurement, Observation
+from rcr_probes.request import effective_target, recomputed
 from rcr_probes.vocabulary import (
     AUDIT_FAULTS,
     BASELINE,
     DECIDED,
+    EVIDENCE_GATED,
+    FAULT_POINTS,
     FAULTS,
     HANG,
     INNER_POINTS,
+    MISSING,
     NO_RECORD,
     NONE,
     ORIGINALS,
+    PERSONS,
     POINTS,
     REFERENCE,
     UNREADABLE,
+    at_point,
 )
 
 # What its documentation says of its states.
@@ -76,6 +86,8 @@ AUDITED: Mapping[str, str | None] = {
     "operation.verification_required": "completion_audit",
     DECIDED: None,
 }
+# What a lost power makes of a file that nobody can read any more.
+_BROKEN = ("empty", "cut", "older_cut")
 # What the kernel says where /dev/null is flushed: an append that is lost is then told of.
 _NOT_FLUSHED = "EINVAL"
 # Variant → the digests whose recomputed request is another one to its digest.
@@ -256,6 +268,88 @@ def _digests(measured: Measurement) -> Iterator[str]:
             )
 
 
+def _answer(measured: Measurement) -> Iterator[str]:
+    """None of its answers is lost where nothing loses it."""
+    cell, first, lost = measured.cell, measured.after("fault"), FAULTS["response_lost"]
+    if first is None or first.damage or cell.point not in FAULT_POINTS["response_lost"]:
+        return
+    if cell.fault != "response_lost" and first.error == lost:
+        yield f"its caller saw {lost!r}, though {cell.fault!r} loses no answer."
+
+
+def _lost(measured: Measurement) -> Iterator[str]:
+    """Where the power went, what is left is what it did not take."""
+    event = outages.told(measured)
+    if event is None:
+        return
+    yield from _left_stored(measured, event)
+    yield from _left_audited(measured, event)
+
+
+def _left_stored(measured: Measurement, event: Event) -> Iterator[str]:
+    """It reads its caller's ticket, and then the record of which that tells."""
+    lost = dict(event.value["lost"])
+    ticket, record = lost.get("ticket.json"), lost.get("record")
+    before = [e.value for e in measured.events[: event.seq] if e.lane == "state"]
+    if ticket == "gone":
+        left = MISSING
+    elif ticket in _BROKEN:
+        left = UNREADABLE
+    elif "gone" in (record, lost.get("approvals")):
+        left = MISSING
+    elif record in _BROKEN:
+        left = UNREADABLE
+    elif record or not before:
+        return  # an older one, which any state may be
+    else:
+        left = str(before[-1].get("status"))
+    found = measured.observations[0].recorded.status
+    if found != left:
+        yield f"its state after the power was lost is {found!r}, but what was lost leaves {left!r}."
+
+
+def _left_audited(measured: Measurement, event: Event) -> Iterator[str]:
+    """Audit lines are appended: all are left, or none, or so many as were there at most."""
+    loss = dict(event.value["lost"]).get("audit.jsonl")
+    there = sum(e.lane == "audit" for e in measured.events[: event.seq])
+    left, least = event.value["lines"], 0 if loss else there
+    most = 0 if loss in ("gone", "empty") else there
+    if not least <= left <= most:
+        yield f"its event {event.seq} tells of {left} audit lines, where {there} had been seen."
+
+
+def _reasoned(measured: Measurement) -> Iterator[str]:
+    """What its recovery by evidence said first is what could be known.
+
+    Not where it was struck before, or had to ask; nor where the facts are false.
+    """
+    cell, first = measured.cell, measured.after("fault")
+    if cell.policy != EVIDENCE_GATED or cell.digest == "coarse":
+        return
+    if events_lost(measured) or first is None or first.damage:
+        return
+    if at_point(cell.recovery_fault) or cell.recovery_fault in ORIGINALS:
+        return
+    facts = known(cell, _held_against(measured, first), first, measured.says)
+    said = [e.value["reasons"] for e in recovery(measured) if e.value.get("reasons")]
+    decision = decide(facts)
+    if decision.way == "lookup":
+        return
+    called = any(event.lane == "call" for event in recovery(measured))
+    if called and not may_call(decision) and cell.recovery_fault not in PERSONS:
+        yield f"its recovery called, which nothing allowed where the effect was {facts.effect!r}."
+    if said and f"effect_{facts.effect}" not in said[0]:
+        yield f"its recovery said {said[0]} first, but the effect was {facts.effect!r} to know."
+
+
+def _held_against(measured: Measurement, first: Observation) -> Approved:
+    """What recovery holds effects against: without a record, its own request is all that it has."""
+    cell = measured.cell
+    if cell.recovery_fault != "empty_record" and first.recorded.status not in NO_RECORD:
+        return measured.approved
+    return replace(measured.approved, target=effective_target(recomputed(cell)))
+
+
 def looks(measured: Measurement) -> tuple[Callable[[Measurement], Iterator[str]], ...]:
     """Those that a measurement is held against: all where it ran the reference, else none."""
     return _LOOKS if ran(measured) and measured.cell.runtime == REFERENCE else ()
@@ -272,4 +366,7 @@ _LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _audited,
     _ended,
     _digests,
+    _answer,
+    _lost,
+    _reasoned,
 )

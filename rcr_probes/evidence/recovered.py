@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from rcr_probes.eligibility import decide, known, may_call
 from rcr_probes.evidence.course import events_lost, ran
-from rcr_probes.model import Approved, Event, Json, Measurement, Observation
+from rcr_probes.model import Event, Json, Measurement
 from rcr_probes.recoverable import happened
-from rcr_probes.request import effective_target, recomputed
 from rcr_probes.vocabulary import (
     ALIVE,
     DAMAGE,
     DECIDED,
-    EVIDENCE_GATED,
     FAULTS,
     FENCED,
     HELD,
-    NO_RECORD,
     NONE,
     ORIGINALS,
-    PERSONS,
-    REFERENCE,
     STALE_LOCKS,
     STOPPED,
     at_point,
@@ -35,7 +28,7 @@ def _told(measured: Measurement) -> Iterator[str]:
     if measured.published or events_lost(measured):
         return
     around = measured.cell.recovery_fault or NONE
-    told = [e for e in _recovery(measured) if e.lane == "fault"]
+    told = [e for e in recovery(measured) if e.lane == "fault"]
     values = [{k: v for k, v in e.value.items() if k != "lines"} for e in told]
     planned = _planned(around, measured.cell.variant)
     for event, value in zip(told, values, strict=True):
@@ -64,15 +57,15 @@ def _before(measured: Measurement) -> Iterator[str]:
     """Damage and locks stand before recovery begins; a strike is at a point that was reached."""
     if not ran(measured) or events_lost(measured):
         return
-    recovery, around = _recovery(measured), measured.cell.recovery_fault
-    placed = [n for n, e in enumerate(recovery) if e.value.get("fault") == around]
+    events, around = recovery(measured), measured.cell.recovery_fault
+    placed = [n for n, e in enumerate(events) if e.value.get("fault") == around]
     if around in (*DAMAGE, *STALE_LOCKS) and placed and placed[0] != 0:
         yield f"{around!r} is told of after recovery had begun."
     struck = at_point(around)
     if struck is None:
         return
     reached = False
-    for event in recovery:
+    for event in events:
         point = event.value.get("point") == struck[1]
         if event.lane == "fault" and point and not reached:
             yield f"its event {event.seq} is of a strike at a point that was not reached before."
@@ -86,8 +79,8 @@ def _runs(measured: Measurement) -> Iterator[str]:
         return
     if last.ended not in (None, "exit"):
         return
-    recovery, cell = _recovery(measured), measured.cell
-    returns = [e for e in recovery if e.lane == "return" and "attempt" not in e.value]
+    events, cell = recovery(measured), measured.cell
+    returns = [e for e in events if e.lane == "return" and "attempt" not in e.value]
     due = len(recovery_phases(cell.policy, cell.recovery_fault))
     struck, met = at_point(cell.recovery_fault), happened(measured)
     due -= bool(struck and struck[0] == "kill" and met)
@@ -101,47 +94,16 @@ def _decided(measured: Measurement) -> Iterator[str]:
     """A person decides once, where one is planned, on an operation that recovery had stopped."""
     if not ran(measured) or events_lost(measured):
         return
-    recovery = _recovery(measured)
-    decided = [n for n, e in enumerate(recovery) if e.value.get("event") == DECIDED]
+    events = recovery(measured)
+    decided = [n for n, e in enumerate(events) if e.value.get("event") == DECIDED]
     if decided and measured.cell.recovery_fault != "person_present":
         yield "a person decided on it, whom its cell does not plan."
     if len(decided) > 1:
         yield "a person decided on it more than once."
     for place in decided:
-        states = [e.value.get("status") for e in recovery[:place] if e.lane == "state"]
+        states = [e.value.get("status") for e in events[:place] if e.lane == "state"]
         if not states or states[-1] != STOPPED:
             yield "a person decided on it, though recovery had not stopped."
-
-
-def _reasoned(measured: Measurement) -> Iterator[str]:
-    """What the reference's recovery by evidence said first is what could be known.
-
-    Not where it was struck before, or had to ask; nor where the facts are false.
-    """
-    cell, first = measured.cell, measured.after("fault")
-    if cell.runtime != REFERENCE or cell.policy != EVIDENCE_GATED or cell.digest == "coarse":
-        return
-    if not ran(measured) or events_lost(measured) or first is None or first.damage:
-        return
-    if at_point(cell.recovery_fault) or cell.recovery_fault in ORIGINALS:
-        return
-    facts = known(cell, _approved(measured, first), first, measured.says)
-    said = [e.value["reasons"] for e in _recovery(measured) if e.value.get("reasons")]
-    decision = decide(facts)
-    if decision.way == "lookup":
-        return
-    if not may_call(decision) and cell.recovery_fault not in PERSONS and _called(measured):
-        yield f"its recovery called, which nothing allowed where the effect was {facts.effect!r}."
-    if said and f"effect_{facts.effect}" not in said[0]:
-        yield f"its recovery said {said[0]} first, but the effect was {facts.effect!r} to know."
-
-
-def _approved(measured: Measurement, first: Observation) -> Approved:
-    """What recovery holds effects against: without a record, its own request is all that it has."""
-    cell = measured.cell
-    if cell.recovery_fault != "empty_record" and first.recorded.status not in NO_RECORD:
-        return measured.approved
-    return replace(measured.approved, target=effective_target(recomputed(cell)))
 
 
 def _alive(measured: Measurement) -> Iterator[str]:
@@ -161,11 +123,8 @@ def _alive(measured: Measurement) -> Iterator[str]:
         yield "all was settled when it was observed, and its original could still act."
 
 
-def _called(measured: Measurement) -> bool:
-    return any(event.lane == "call" for event in _recovery(measured))
-
-
-def _recovery(measured: Measurement) -> Sequence[Event]:
+def recovery(measured: Measurement) -> Sequence[Event]:
+    """The events of whoever recovered."""
     return [event for event in measured.events if event.phase == "recover"]
 
 
@@ -175,5 +134,4 @@ LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
     _runs,
     _decided,
     _alive,
-    _reasoned,
 )
