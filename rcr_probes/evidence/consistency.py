@@ -10,7 +10,7 @@ from rcr_probes import power, recoverable, strace
 from rcr_probes.evidence import course, executed, of_reference, outages, received, recovered
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import facts_sha256
-from rcr_probes.model import Capture, Cell, Judgement, Verdict, canonical_json
+from rcr_probes.model import Capture, Cell, Judgement, Measurement, Verdict, canonical_json
 from rcr_probes.request import approved
 from rcr_probes.vocabulary import (
     AGAIN,
@@ -94,21 +94,23 @@ def problems(capture: Capture) -> Iterator[str]:
 def found(capture: Capture) -> Iterator[tuple[str, str]]:
     """The same, each after the name of the look that found it."""
     measured = capture.measurement
-    probed = measured.cell.runtime == WORKER and not measured.published
-    looks = [
-        *((look.__name__, partial(look, capture)) for look in _LOOKS),
-        *((look.__name__, partial(look, measured)) for look in course.LOOKS),
-        *((look.__name__, partial(look, measured)) for look in executed.LOOKS),
-        *((look.__name__, partial(look, measured)) for look in outages.LOOKS),
-        *((look.__name__, partial(look, measured)) for look in recovered.LOOKS),
-        *((look.__name__, partial(look, measured)) for look in of_reference.looks(measured)),
-        *((look.__name__, partial(look, measured)) for look in (received.LOOKS if probed else ())),
-    ]
+    looks = [(name, partial(look, capture)) for name, look in _LOOKS.items()]
+    for module in _modules(measured):
+        looks += [(name, partial(look, measured)) for name, look in module.items()]
     for name, look in looks:
         try:
-            yield from ((name.strip("_"), problem) for problem in look())
+            yield from ((name, problem) for problem in look())
         except Exception as error:  # bad evidence may hold anything; it never ends the check
             yield "examined", f"it cannot be examined: {type(error).__name__}: {error}."
+
+
+def _modules(measured: Measurement) -> Iterator[course.Looks]:
+    """What a measurement is held against: what holds of every one, and of its own runtime."""
+    yield from (course.LOOKS, executed.LOOKS, outages.LOOKS, recovered.LOOKS)
+    if measured.cell.runtime == REFERENCE and course.ran(measured):
+        yield of_reference.LOOKS
+    if measured.cell.runtime == WORKER and not measured.published:
+        yield received.LOOKS
 
 
 def _origin(capture: Capture) -> Iterator[str]:
@@ -274,11 +276,11 @@ def _shown(value: object) -> str:
     return canonical_json(value).decode()
 
 
-_LOOKS: tuple[Callable[[Capture], Iterator[str]], ...] = (
-    _origin,
-    _cell,
-    _approved,
-    _processes,
-    _judgement,
-    _digest,
-)
+_LOOKS: Mapping[str, Callable[[Capture], Iterator[str]]] = {
+    "origin": _origin,
+    "cell": _cell,
+    "approved": _approved,
+    "processes": _processes,
+    "judgement": _judgement,
+    "digest": _digest,
+}

@@ -35,6 +35,9 @@ from rcr_probes.vocabulary import (
     by_receiver,
 )
 
+# Each look at a measurement by its name: what it yields is why nothing like it can have happened.
+Looks = Mapping[str, Callable[[Measurement], Iterator[str]]]
+
 # The signals of Linux, where evidence is made; it may be checked elsewhere.
 SIGNALS = frozenset((
     "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
@@ -314,15 +317,15 @@ def _never(measured: Measurement) -> Iterator[str]:
         yield "no recovery ran, but its state, effects or calls are not those after the fault."
 
 
-LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
-    _observations,
-    _sequence,
-    _points,
-    _standing,
-    _killed,
-    _answered,
-    _counts,
-    _returns,
-    _states,
-    _never,
-)
+LOOKS: Looks = {
+    "observations": _observations,
+    "sequence": _sequence,
+    "points": _points,
+    "standing": _standing,
+    "killed": _killed,
+    "answered": _answered,
+    "counts": _counts,
+    "returns": _returns,
+    "states": _states,
+    "never": _never,
+}

@@ -7,10 +7,10 @@ receiver made of an unmodified worker's calls is told by received.py, in more de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rcr_probes import judge
-from rcr_probes.evidence.course import events_lost, ran, undamaged
+from rcr_probes.evidence.course import Looks, events_lost, ran, undamaged
 from rcr_probes.evidence.received import OTHER
 from rcr_probes.model import Cell, Effect, Event, Forced, Json, Measurement, effects_left
 from rcr_probes.request import MARKER, RECEIVER, effective_target, recomputed
@@ -288,10 +288,10 @@ def _named(where: str, names: Sequence[Json]) -> Iterator[str]:
         yield f"the effects {where} are not named E1, E2 and so on in their order."
 
 
-LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
-    _effects,
-    _made_none,
-    _first_call,
-    _asked,
-    _forced,
-)
+LOOKS: Looks = {
+    "effects": _effects,
+    "made_none": _made_none,
+    "first_call": _first_call,
+    "asked": _asked,
+    "forced": _forced,
+}

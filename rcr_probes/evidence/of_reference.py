@@ -8,12 +8,12 @@ hold its words to the runtime's own, and its order to what was measured.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rcr_probes.eligibility import decide, known, may_call
 from rcr_probes.evidence import outages
-from rcr_probes.evidence.course import OWN_END, events_lost, ran
+from rcr_probes.evidence.course import OWN_END, Looks, events_lost
 from rcr_probes.evidence.recovered import recovery
 from rcr_probes.model import Approved, Event, Json, Measurement, Observation
 from rcr_probes.request import effective_target, recomputed
@@ -32,7 +32,6 @@ from rcr_probes.vocabulary import (
     ORIGINALS,
     PERSONS,
     POINTS,
-    REFERENCE,
     UNREADABLE,
     at_point,
 )
@@ -350,23 +349,18 @@ def _held_against(measured: Measurement, first: Observation) -> Approved:
     return replace(measured.approved, target=effective_target(recomputed(cell)))
 
 
-def looks(measured: Measurement) -> tuple[Callable[[Measurement], Iterator[str]], ...]:
-    """Those that a measurement is held against: all where it ran the reference, else none."""
-    return _LOOKS if ran(measured) and measured.cell.runtime == REFERENCE else ()
-
-
-_LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
-    _says,
-    _words,
-    _keys,
-    _order,
-    _stored,
-    _lines,
-    _reached,
-    _audited,
-    _ended,
-    _digests,
-    _answer,
-    _lost,
-    _reasoned,
-)
+LOOKS: Looks = {
+    "says": _says,
+    "words": _words,
+    "keys": _keys,
+    "order": _order,
+    "stored": _stored,
+    "lines": _lines,
+    "reached": _reached,
+    "audited": _audited,
+    "ended": _ended,
+    "digests": _digests,
+    "answer": _answer,
+    "lost": _lost,
+    "reasoned": _reasoned,
+}

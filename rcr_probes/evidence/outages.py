@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
+from rcr_probes.evidence.course import Looks
 from rcr_probes.model import Cell, Event, Json, Measurement
 from rcr_probes.vocabulary import LOSSES, POWER_LOSS_LOCAL, POWER_LOSSES, state_of
 
@@ -70,4 +71,7 @@ def _loss(one: Json) -> bool:
     return pair and isinstance(one[0], str) and one[1] in LOSSES
 
 
-LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (_power, _of_executor)
+LOOKS: Looks = {
+    "power": _power,
+    "of_executor": _of_executor,
+}

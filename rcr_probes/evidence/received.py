@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rcr_probes import strace
+from rcr_probes.evidence.course import Looks
 from rcr_probes.model import Cell, Event, Json, Measurement, Observation, Recorded
 from rcr_probes.vocabulary import BASELINE, NONE
 
@@ -223,12 +224,12 @@ def _worker_forced(measured: Measurement) -> Iterator[str]:
         )
 
 
-LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
-    _worker_ended,
-    _worker_calls,
-    _worker_effects,
-    _worker_forced,
-)
+LOOKS: Looks = {
+    "worker_ended": _worker_ended,
+    "worker_calls": _worker_calls,
+    "worker_effects": _worker_effects,
+    "worker_forced": _worker_forced,
+}
 
 
 def problems(probed: Sequence[Measurement]) -> Iterator[tuple[Cell, str]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from rcr_probes.evidence.course import events_lost, ran
+from rcr_probes.evidence.course import Looks, events_lost, ran
 from rcr_probes.model import Event, Json, Measurement
 from rcr_probes.recoverable import happened
 from rcr_probes.vocabulary import (
@@ -128,10 +128,10 @@ def recovery(measured: Measurement) -> Sequence[Event]:
     return [event for event in measured.events if event.phase == "recover"]
 
 
-LOOKS: tuple[Callable[[Measurement], Iterator[str]], ...] = (
-    _told,
-    _before,
-    _runs,
-    _decided,
-    _alive,
-)
+LOOKS: Looks = {
+    "told": _told,
+    "before": _before,
+    "runs": _runs,
+    "decided": _decided,
+    "alive": _alive,
+}

@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -17,6 +18,15 @@ import pytest
 import rcr_probes
 from rcr_probes.cli import INTERRUPTED
 from rcr_probes.errors import RcrError
+from rcr_probes.evidence import (
+    consistency,
+    course,
+    executed,
+    of_reference,
+    outages,
+    received,
+    recovered,
+)
 from rcr_probes.evidence.check import _LOOKS as LOOKS
 from rcr_probes.evidence.check import check
 from rcr_probes.publish import checker, layout, standalone
@@ -173,6 +183,15 @@ def test_every_sort_of_finding_is_said_in_both_languages() -> None:
     said = {key.removeprefix("finding.") for key in table() if key.startswith("finding.")}
     assert kinds() | set(LOOKS) == said
     assert {f"finding.{kind}" for kind in said} <= checker.spoken().keys()
+
+
+def test_a_look_that_is_told_apart_is_there_under_that_name_alone() -> None:
+    """The sort of what it finds is its name, whatever its function is called."""
+    modules = (course, executed, outages, recovered, of_reference, received)
+    every = (consistency._LOOKS, *(module.LOOKS for module in modules))
+    names = Counter(name for looks in every for name in looks)
+    assert set(names.values()) == {1}
+    assert set(LOOKS) <= names.keys()
 
 
 def test_a_finding_in_english_is_the_sentence_of_the_code(tmp_path: Path) -> None:
