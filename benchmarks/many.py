@@ -12,8 +12,7 @@ from pathlib import Path
 from benchmarks._sealing import sweep
 from benchmarks.frame import Pair, Ratio, Taking, seconds
 from rcr_probes import pool
-from rcr_probes.evidence.form import LARGEST
-from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.evidence.form import CAPTURES, LARGEST
 from rcr_probes.evidence.write import Writer
 from rcr_probes.model import Cell, Plan
 from rcr_probes.pool import Lane

@@ -24,7 +24,7 @@ import msgspec
 
 from rcr_probes import room, versions, worker
 from rcr_probes.errors import NotInstalled, PlanError, RcrError, code_of
-from rcr_probes.evidence import seal
+from rcr_probes.evidence import form, seal
 from rcr_probes.model import Json
 from rcr_probes.pool import Lane, LeanWorker, Received
 from rcr_probes.scratch import scratch
@@ -181,7 +181,7 @@ class _Remote:
             self._asked.waiting.discard(future)
         _refuse_unlike(environment, self._asked.here)
         capture = seal.decode(line, "worker")
-        digest = seal.facts_sha256(capture.measurement, capture.judgement)
+        digest = form.facts_sha256(capture.measurement, capture.judgement)
         if capture.cell != job.cell or digest != capture.facts_sha256:
             raise RcrError(
                 f"What came back for {job.cell.id} is not its capture.",

@@ -24,7 +24,7 @@ UNKNOWN_CELLS = 3
 
 def run(args: Namespace) -> int:
     from rcr_probes import plan as plans
-    from rcr_probes.evidence.store import MANIFEST
+    from rcr_probes.evidence.form import MANIFEST
     from rcr_probes.report import terminal
     from rcr_probes.report.texts import text
     from rcr_probes.run import run

@@ -13,7 +13,7 @@ from pathlib import Path
 from rcr_probes import cluster, linux, pool, room
 from rcr_probes import plan as plans
 from rcr_probes.errors import PlanError, UnknownName
-from rcr_probes.evidence import store, write
+from rcr_probes.evidence import form, store, write
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.folder import remove
 from rcr_probes.model import Cell, Plan
@@ -86,12 +86,12 @@ def run(
                 "Run the cell here to look into its folder: --only CELL --keep",
             )
     folder = Path(into) if into is not None else Path("runs", checked.name)
-    if not again and (folder / store.PLAN).exists() and store.read_plan(folder) != checked:
+    if not again and (folder / form.PLAN).exists() and store.read_plan(folder) != checked:
         raise PlanError(
             f"{folder} holds another plan.",
             "Name another folder with --into, or run with --again; what it holds is kept aside.",
         )
-    if not again and (folder / store.MANIFEST).exists():
+    if not again and (folder / form.MANIFEST).exists():
         return store.read_whole(folder)
     if on is None:
         linux.require()

@@ -23,11 +23,11 @@ from rcr_probes import cluster
 from rcr_probes import run as runs
 from rcr_probes.cli import main
 from rcr_probes.errors import PlanError, RcrError, installing
-from rcr_probes.evidence import store, write
+from rcr_probes.evidence import form, store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Capture, Cell, Plan
-from rcr_probes.plan import product
 from rcr_probes.pool import LeanWorker
+from rcr_probes.product import product
 from rcr_probes.worker import Job
 
 pytest.importorskip("distributed", reason=installing("dask"))
@@ -129,7 +129,7 @@ def ended(pids: list[int]) -> bool:
 
 
 def environment(folder: Path) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = json.loads((folder / store.ENVIRONMENT).read_text())
+    found: dict[str, dict[str, str]] = json.loads((folder / form.ENVIRONMENT).read_text())
     return found
 
 
@@ -202,12 +202,12 @@ def test_an_interrupted_run_cancels_what_runs_there_and_resumes_anywhere(
         runs.run(plan, tmp_path / "swept", on=pair.address, progress=stop)
     assert ended([child for worker in pair.workers for child in children(worker.pid)])
     assert lines(environment(tmp_path / "swept")["workers"]) == list(range(5))
-    kept = (tmp_path / "swept" / store.CAPTURES).read_bytes()
+    kept = (tmp_path / "swept" / form.CAPTURES).read_bytes()
     assert kept.count(b"\n") == 5
     with pytest.raises(KeyboardInterrupt):
         runs.run(plan, tmp_path / "swept", progress=lambda done, _: stop(done - 2, 0))
     there = runs.run(plan, tmp_path / "swept", on=pair.address)
-    assert (there.folder / store.CAPTURES).read_bytes().startswith(kept)
+    assert (there.folder / form.CAPTURES).read_bytes().startswith(kept)
     assert facts(there) == facts(runs.run(plan, tmp_path / "here"))
     said = environment(there.folder)["workers"]
     assert lines(said) == [*range(5), *range(7, 12)]
@@ -296,15 +296,15 @@ def test_a_scheduler_that_dies_ends_the_run_and_the_same_command_goes_on(
     assert time.monotonic() - begun < LONGEST / 2
     assert "What is measured is kept" in said.value.remedy
     assert f"dask worker {pair.address}" in said.value.remedy
-    kept = (folder / store.CAPTURES).read_bytes()
+    kept = (folder / form.CAPTURES).read_bytes()
     assert 3 <= kept.count(b"\n") < len(CELLS)
-    assert not (folder / store.MANIFEST).exists()
+    assert not (folder / form.MANIFEST).exists()
     other = Cluster(tmp_path_factory.mktemp("other"), 1)
     try:
         runs.run(plan, folder, on=other.address)
     finally:
         other.end()
-    assert (folder / store.CAPTURES).read_bytes().startswith(kept)
+    assert (folder / form.CAPTURES).read_bytes().startswith(kept)
     assert check(folder).findings == ()
 
 
@@ -324,7 +324,7 @@ def test_a_scheduler_that_says_nothing_any_more_is_gone(
     with pytest.raises(RcrError, match=r"scheduler.*is gone"):
         runs.run(Plan("swept", CELLS), tmp_path / "swept", on=pair.address, progress=freeze)
     assert time.monotonic() - begun < LONGEST / 2
-    assert (tmp_path / "swept" / store.CAPTURES).read_bytes().count(b"\n") >= 3
+    assert (tmp_path / "swept" / form.CAPTURES).read_bytes().count(b"\n") >= 3
 
 
 @pytest.mark.parametrize("whom", ["run", "everything"])
@@ -339,7 +339,7 @@ def test_a_run_that_is_killed_is_resumed_where_it_stopped(
     )
     words = [sys.executable, "-c", code, str(tmp_path / "swept"), pair.address]
     killed = subprocess.Popen(words, stderr=subprocess.DEVNULL)
-    captures = tmp_path / "swept" / store.CAPTURES
+    captures = tmp_path / "swept" / form.CAPTURES
     until = time.monotonic() + LONGEST
     while time.monotonic() < until and not (
         captures.exists() and captures.read_bytes().count(b"\n") >= 4

@@ -20,7 +20,7 @@ import pytest
 
 from rcr_probes import plan as plans
 from rcr_probes import run as runs
-from rcr_probes.evidence import store
+from rcr_probes.evidence import form, store
 from rcr_probes.evidence.check import check
 from rcr_probes.scratch import MEMORY, PREFIX
 
@@ -123,7 +123,7 @@ def test_killed_at_any_moment_evidence_is_complete_or_can_be_resumed(
         how = int(asked(zygote))
         assert how in (0, -signal.SIGKILL)
         assert gone(below)
-        if not (into / store.MANIFEST).exists():
+        if not (into / form.MANIFEST).exists():
             continue  # the next run resumes it
         complete += 1
         evidence = store.read_whole(into)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence.form import facts_sha256 as facts_sha256
+from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.model import Capture, Circumstances, Judgement, Measurement
 
 

@@ -12,12 +12,16 @@ import msgspec
 
 from rcr_probes.errors import EvidenceError, UnknownName
 from rcr_probes.evidence import alike, meant, planned, seal
-from rcr_probes.evidence.form import CAPTURES as CAPTURES
-from rcr_probes.evidence.form import ENVIRONMENT as ENVIRONMENT
-from rcr_probes.evidence.form import MANIFEST as MANIFEST
+from rcr_probes.evidence.form import (
+    CAPTURES,
+    ENVIRONMENT,
+    MANIFEST,
+    SCHEMA,
+    Manifest,
+    regular,
+    sha256,
+)
 from rcr_probes.evidence.form import PLAN as PLAN
-from rcr_probes.evidence.form import SCHEMA, regular, sha256
-from rcr_probes.evidence.form import Manifest as Manifest
 from rcr_probes.evidence.planned import Planned
 from rcr_probes.evidence.promised import MOST_KNOWN, OtherForm, apart
 from rcr_probes.evidence.rows import PUBLISHED_VERDICT, Row, columns, repeated, row

@@ -12,8 +12,8 @@ from msgspec import to_builtins
 from rcr_probes.errors import EvidenceError, NotEvidence
 from rcr_probes.evidence import meant
 from rcr_probes.evidence.admissibility import APPROVAL, EFFECTS, Timeline, digest
+from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.evidence.package import Package, strict_json
-from rcr_probes.evidence.seal import facts_sha256
 from rcr_probes.model import Capture, Json, Measurement
 
 TIMELINE = "fixtures/timeline.json"  # of a package

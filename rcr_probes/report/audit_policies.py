@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence.store import CAPTURES, Evidence
+from rcr_probes.evidence.form import CAPTURES
+from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture, Json, Observation
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import AGAIN, NONE, VerdictName

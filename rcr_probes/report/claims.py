@@ -8,7 +8,7 @@ from rcr_probes.errors import printable
 from rcr_probes.evidence import claims
 from rcr_probes.evidence.claimed import Claimed, Reference, Report
 from rcr_probes.evidence.claims import Claim, Where, written
-from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.model import Json
 from rcr_probes.report.texts import text
 

@@ -20,7 +20,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from rcr_probes.errors import EvidenceError, RcrError, UnknownName
-from rcr_probes.evidence.store import CAPTURES, Evidence
+from rcr_probes.evidence.form import CAPTURES
+from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import MATCHED, Capture
 from rcr_probes.report.panel import FAINT, INK, SMALL, Panel, legend
 from rcr_probes.report.tables import EXECUTORS

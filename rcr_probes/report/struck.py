@@ -8,8 +8,9 @@ import pandas as pd
 
 from rcr_probes import strace
 from rcr_probes.errors import EvidenceError
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.evidence.rows import row
-from rcr_probes.evidence.store import CAPTURES, Evidence
+from rcr_probes.evidence.store import Evidence
 from rcr_probes.evidence.worth import Weighed, weigh
 from rcr_probes.model import Capture, Cell
 from rcr_probes.report.repeats import SOUND

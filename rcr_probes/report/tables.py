@@ -10,6 +10,7 @@ import pandas as pd
 
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.exported import Exported, Rowed
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.evidence.rows import (
     PUBLISHED_VERDICT,
     WHOLE,
@@ -18,7 +19,7 @@ from rcr_probes.evidence.rows import (
     columns,
     repeated,
 )
-from rcr_probes.evidence.store import CAPTURES, Evidence
+from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import MATCHED, Json, Observation
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import AGAIN, DEDUPES, DIGESTS, FAULTS, NONE, POINTS, VERDICTS

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes.evidence.store import ENVIRONMENT
+from rcr_probes.evidence.form import ENVIRONMENT
 from rcr_probes.grammar import COMMANDS
 from tests.cli.typed import P3, ROOT, Captured, environment, process, rcr
 

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from rcr_probes.evidence import store
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.evidence.rows import COLUMNS
-from rcr_probes.evidence.store import CAPTURES
 from tests.cli.typed import P3, ROOT, Captured, rcr, refused
 from tests.evidence import made
 

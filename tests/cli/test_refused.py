@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.evidence.form import CAPTURES
 from tests.cli.typed import P3, Captured, refused, written
 
 

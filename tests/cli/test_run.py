@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.scratch import PREFIX
 from tests.cli.typed import (
     CONTROL,

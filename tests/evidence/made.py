@@ -13,7 +13,8 @@ import msgspec
 from rcr_probes.evidence import seal, store
 from rcr_probes.evidence import write as writing
 from rcr_probes.evidence.derive import derive
-from rcr_probes.evidence.store import CAPTURES, Evidence
+from rcr_probes.evidence.form import CAPTURES
+from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import (
     Approved,
     Capture,

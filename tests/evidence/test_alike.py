@@ -15,9 +15,9 @@ from rcr_probes.evidence import consistency, promised, seal, store, write
 from rcr_probes.evidence.alike import Examined
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.derive import derive
+from rcr_probes.evidence.form import PLAN
 from rcr_probes.evidence.promised import OtherForm
 from rcr_probes.evidence.rows import row
-from rcr_probes.evidence.store import PLAN
 from rcr_probes.model import Capture, Cell, Judgement, Measurement, Plan
 from rcr_probes.report import tables
 from tests.evidence import made

@@ -19,8 +19,7 @@ from rcr_probes.errors import NotEvidence
 from rcr_probes.evidence import consistency, seal, write
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.checked import check_all
-from rcr_probes.evidence.form import FILES
-from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, MANIFEST, PLAN
+from rcr_probes.evidence.form import CAPTURES, ENVIRONMENT, FILES, MANIFEST, PLAN
 from rcr_probes.model import Plan
 from tests.evidence import made
 from tests.evidence.made import edit, lines, remake, reseal

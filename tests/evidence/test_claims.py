@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rcr_probes.errors import EvidenceError, NotEvidence, UnknownName
-from rcr_probes.evidence import store
+from rcr_probes.evidence import form, store
 from rcr_probes.evidence.claimed import held
 from rcr_probes.evidence.claims import (
     FILE,
@@ -29,8 +29,8 @@ from rcr_probes.evidence.claims import (
     tables,
     written,
 )
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.evidence.rows import rows
-from rcr_probes.evidence.store import CAPTURES
 from rcr_probes.report.texts import table as texts
 from tests.evidence import made
 
@@ -347,7 +347,7 @@ def test_evidence_that_cannot_be_taken_bears_nothing_out(folder: Path, change: s
         lines = made.edit(small, 1, lambda data: data["circumstances"].update(parent=1))
         (small / CAPTURES).write_bytes(b"".join(lines))
     elif change == "unsealed":
-        (small / store.MANIFEST).unlink()
+        (small / form.MANIFEST).unlink()
     else:
         moved = small.rename(folder.parent / f"{folder.name}-moved")
         if change == "link":
@@ -411,7 +411,7 @@ def test_every_committed_claim_holds_and_every_capture_is_used() -> None:
     report = held(ROOT / "evidence")
     assert [one.outcome for one in report.claims if not one.outcome.holds] == []
     assert (report.unshown, report.unused) == ((), {})
-    folders = {path.parent.name for path in (ROOT / "evidence").glob(f"*/{store.MANIFEST}")}
+    folders = {path.parent.name for path in (ROOT / "evidence").glob(f"*/{form.MANIFEST}")}
     assert {one.evidence for one in CLAIMS} == folders
 
 

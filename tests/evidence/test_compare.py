@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence import seal, store
+from rcr_probes.evidence import form, seal, store
 from rcr_probes.evidence.compare import COMPARED, Comparison, compare
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.published import import_package
@@ -167,7 +167,7 @@ def test_what_a_publication_does_not_tell_besides_never_differs(
 def test_a_folder_that_was_cut_is_refused(folder: Path, left: int) -> None:
     """What is left of it may be equal, and says nothing of what is gone."""
     whole = store.read(made.small(folder.parent / "whole"))
-    (folder / store.CAPTURES).write_bytes(b"".join(made.lines(folder)[:left]))
+    (folder / form.CAPTURES).write_bytes(b"".join(made.lines(folder)[:left]))
     for one, other in ((whole, store.read(folder)), (store.read(folder), whole)):
         with pytest.raises(EvidenceError, match=f"ends after {left} captures"):
             compare(one, other)

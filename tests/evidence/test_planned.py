@@ -11,9 +11,9 @@ import pytest
 
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence import planned, store, write
+from rcr_probes.evidence.form import PLAN
 from rcr_probes.evidence.planned import Planned
 from rcr_probes.evidence.promised import OtherForm
-from rcr_probes.evidence.store import PLAN
 from rcr_probes.model import Cell, Plan
 from tests.evidence import made
 

@@ -15,7 +15,7 @@ import pytest
 
 from rcr_probes import run as runs
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError
-from rcr_probes.evidence import store
+from rcr_probes.evidence import form, store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.compare import compare
 from rcr_probes.evidence.package import read_package
@@ -460,7 +460,7 @@ def test_the_transcription_is_what_its_script_writes(tmp_path: Path) -> None:
     """The committed folder holds exactly the rows of the script, and is sound."""
     assert check(TRANSCRIBED).findings == ()
     again = transcribe_article.transcribe(tmp_path / "again")
-    for name in (store.CAPTURES, store.PLAN):
+    for name in (form.CAPTURES, form.PLAN):
         assert (TRANSCRIBED / name).read_bytes() == (again.folder / name).read_bytes()
 
 

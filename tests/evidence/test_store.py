@@ -10,7 +10,7 @@ import pytest
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, UnknownName
 from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.check import check
-from rcr_probes.evidence.store import CAPTURES, ENVIRONMENT, MANIFEST, PLAN
+from rcr_probes.evidence.form import CAPTURES, ENVIRONMENT, MANIFEST, PLAN
 from rcr_probes.evidence.write import Writer
 from rcr_probes.model import Plan
 from rcr_probes.product import product

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence import store, write
+from rcr_probes.evidence import form, store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.whereabouts import Whereabouts, problem
 
@@ -22,8 +22,8 @@ COMMITTED = Path(__file__).resolve().parents[2] / "evidence"
 def saying(tmp_path: Path, workers: Any) -> Path:
     """Evidence of six captures whose environment says this of its workers."""
     folder = Path(shutil.copytree(COMMITTED / "article", tmp_path / "article"))
-    said = msgspec.json.decode((folder / store.ENVIRONMENT).read_bytes())
-    (folder / store.ENVIRONMENT).write_bytes(write.encoded({**said, "workers": workers}))
+    said = msgspec.json.decode((folder / form.ENVIRONMENT).read_bytes())
+    (folder / form.ENVIRONMENT).write_bytes(write.encoded({**said, "workers": workers}))
     write.write_manifest(folder, store.read_plan(folder))
     return folder
 
@@ -79,6 +79,6 @@ def test_a_host_or_a_capture_too_many_is_found(
 def test_a_run_is_not_resumed_over_whereabouts_that_nobody_can_read(tmp_path: Path) -> None:
     """They would be lost in silence."""
     folder = saying(tmp_path, {"worker-1": "node7"})
-    (folder / store.MANIFEST).unlink()
+    (folder / form.MANIFEST).unlink()
     with pytest.raises(EvidenceError, match="environment"):
         write.Writer(folder, store.read_plan(folder))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rcr_probes.evidence.check import check
-from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.receiver.records import CONTROL
 from rcr_probes.report.sentences import STRUCK
 from tests.evidence import made

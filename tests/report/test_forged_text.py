@@ -15,7 +15,7 @@ import pytest
 
 from rcr_probes.cli import main
 from rcr_probes.errors import installing
-from rcr_probes.evidence import seal, store, write
+from rcr_probes.evidence import form, seal, write
 from rcr_probes.evidence.exported import opened
 from rcr_probes.evidence.rows import as_csv
 from rcr_probes.model import Capture, Plan
@@ -65,15 +65,15 @@ def forged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "from\x1b[2Jelsewhere"
     folder.mkdir()
-    lines = (ARTICLE / store.CAPTURES).read_bytes().splitlines()[:1]
+    lines = (ARTICLE / form.CAPTURES).read_bytes().splitlines()[:1]
     captures = [msgspec.convert(forged_capture(line), Capture) for line in lines]
     assert captures[0].cell.runtime == HOSTILE
     assert captures[0].measurement.observations[0].recorded.status == HOSTILE
-    (folder / store.CAPTURES).write_bytes(b"".join(map(seal.encode, captures)))
+    (folder / form.CAPTURES).write_bytes(b"".join(map(seal.encode, captures)))
     plan = Plan(HOSTILE, tuple(c.cell for c in captures))
-    (folder / store.PLAN).write_bytes(write.encoded(plan))
+    (folder / form.PLAN).write_bytes(write.encoded(plan))
     environment = {"schema": 1, "python": HOSTILE, "packages": {HOSTILE: HOSTILE}}
-    (folder / store.ENVIRONMENT).write_bytes(write.encoded(environment))
+    (folder / form.ENVIRONMENT).write_bytes(write.encoded(environment))
     write.write_manifest(folder, plan)
     return folder
 
@@ -126,8 +126,8 @@ def test_rows_stay_readable_by_machines(forged: Path, capsys: pytest.CaptureFixt
     assert main(["export", str(forged), "--to", "rows.parquet"]) == 0
     capsys.readouterr()
     assert list(opened("rows.parquet").rows()) == [row]
-    for form in ((), ("--csv",), ("--markdown",)):
-        assert main(["show", "rows.parquet", *form]) == 0
+    for words in ((), ("--csv",), ("--markdown",)):
+        assert main(["show", "rows.parquet", *words]) == 0
         out, err = capsys.readouterr()
         assert all(char.isprintable() or char == "\n" for char in out + err)
     [read] = csv.DictReader(io.StringIO(as_csv([row])))

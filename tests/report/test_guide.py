@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rcr_probes.eligibility import decide, may_call
 from rcr_probes.errors import EvidenceError, NotEvidence, printable
 from rcr_probes.evidence.claims import FILE, PAGES
-from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.model import Facts
 from rcr_probes.report.guide import material
 from rcr_probes.report.guide.build import build

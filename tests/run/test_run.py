@@ -10,7 +10,7 @@ import pytest
 from rcr_probes import run as runs
 from rcr_probes import worker
 from rcr_probes.errors import EvidenceError, PlanError, UnknownName
-from rcr_probes.evidence import rows, store
+from rcr_probes.evidence import form, rows, store
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Cell, Plan
 from rcr_probes.worker import Job
@@ -64,9 +64,9 @@ def test_an_observation_is_on_disk_before_anything_is_judged(
 
 def test_a_complete_folder_is_not_run_again(forked: store.Evidence) -> None:
     """It is returned as it is; nothing in it changes."""
-    before = (forked.folder / store.CAPTURES).read_bytes()
+    before = (forked.folder / form.CAPTURES).read_bytes()
     assert facts(runs.run("article", forked.folder)) == facts(forked)
-    assert (forked.folder / store.CAPTURES).read_bytes() == before
+    assert (forked.folder / form.CAPTURES).read_bytes() == before
 
 
 def test_again_keeps_what_was_there_aside(tmp_path: Path) -> None:
@@ -91,12 +91,12 @@ def test_a_run_that_was_cut_short_is_resumed_where_it_stopped(tmp_path: Path) ->
 
     with pytest.raises(KeyboardInterrupt):
         runs.run("article", tmp_path / "article", progress=stop)
-    kept = (tmp_path / "article" / store.CAPTURES).read_bytes()
+    kept = (tmp_path / "article" / form.CAPTURES).read_bytes()
     assert kept.count(b"\n") == 3
     rest: list[int] = []
     runs.run("article", tmp_path / "article", progress=lambda done, _: rest.append(done))
     assert rest == [4, 5, 6]
-    assert (tmp_path / "article" / store.CAPTURES).read_bytes().startswith(kept)
+    assert (tmp_path / "article" / form.CAPTURES).read_bytes().startswith(kept)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_folder_that_was_moved_under_a_run_is_not_sealed(tmp_path: Path) -> No
 def test_complete_evidence_that_was_changed_is_not_shown_as_it_is(tmp_path: Path) -> None:
     """A run that has nothing to do looks whether what it returns is what was sealed."""
     folder = runs.run("article", tmp_path / "article").folder
-    with open(folder / store.CAPTURES, "ab") as file:
+    with open(folder / form.CAPTURES, "ab") as file:
         file.write(b"\n")
     with pytest.raises(EvidenceError, match="changed after it was sealed"):
         runs.run("article", folder)

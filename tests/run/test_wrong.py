@@ -11,7 +11,7 @@ import pytest
 
 from rcr_probes import pool
 from rcr_probes import run as runs
-from rcr_probes.evidence import store
+from rcr_probes.evidence import form, store
 from rcr_probes.evidence.check import check
 from rcr_probes.model import Cell, Plan
 from rcr_probes.runtime import load
@@ -128,7 +128,7 @@ def test_what_goes_wrong_goes_wrong_alike_under_fork_and_spawn(
 
 def test_paths_never_enter_facts(wrongs: dict[str, store.Evidence]) -> None:
     """Not even where a runtime exits with one."""
-    assert b"somewhere" not in (wrongs["fork"].folder / store.CAPTURES).read_bytes()
+    assert b"somewhere" not in (wrongs["fork"].folder / form.CAPTURES).read_bytes()
 
 
 def test_a_state_that_never_comes_does_not_hang_the_run(

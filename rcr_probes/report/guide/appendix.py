@@ -9,7 +9,7 @@ from markupsafe import Markup
 from rcr_probes.evidence import claims as claimed
 from rcr_probes.evidence.claimed import Claimed, Reference
 from rcr_probes.evidence.claims import written
-from rcr_probes.evidence.store import CAPTURES
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.model import Capture
 from rcr_probes.report.claims import problem
 from rcr_probes.report.guide.markup import (
