@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,7 +12,7 @@ from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture, Json, Observation
 from rcr_probes.report.texts import text
-from rcr_probes.vocabulary import AGAIN, NONE, VerdictName
+from rcr_probes.vocabulary import AGAIN, NONE
 
 POLICIES = "rcr_probes.contrast.policies:runtime"
 DRAIN = "rcr_probes.contrast.drain:runtime"
@@ -27,7 +27,6 @@ STRUCK: Mapping[str, tuple[str, str | None]] = {
     "killed_stored": ("kill", "after_result"),
     "action_failed": ("exception", "before_action"),
 }
-_WORDS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "unknown"}
 _KILLED = "SIGKILL"
 _ON = "on"
 _CHANGED = "changed"  # the event of the audit that says that the change was made
@@ -148,13 +147,13 @@ def outcomes(
     """
     fault, point = STRUCK[struck]
     rows = []
-    for capture in _captures(evidence, POLICIES):
+    for capture in captures_of(evidence, POLICIES):
         cell = capture.cell
         chosen = (cell.fault, cell.policy, cell.dedupe) == (fault, AGAIN, NONE)
         if not chosen or point not in (None, cell.point):
             continue
         first, last = (seen(one) for one in capture.measurement.observations)
-        policy, kind = _parts(capture)
+        policy, kind = parts(capture)
         values = (
             text(f"audit_policy.{policy}", lang),
             text(f"effect_kind.{kind}", lang),
@@ -166,100 +165,9 @@ def outcomes(
             *_counted(last),
             _verdict(capture, lang),
         )
-        rows.append((_place(policy), values))
+        rows.append((place(policy), values))
     rows.sort(key=lambda one: one[0])
-    return _frame([values for _, values in rows], _OUTCOME, lang)
-
-
-def _goes_on(captures: Sequence[Capture]) -> bool:
-    """Where the audit is refused, the operation is done all the same, and its caller told so."""
-    refused = [c for c in captures if c.cell.fault == STRUCK["audit_refused"][0]]
-    return bool(refused) and all(_first(c).error == NONE and _first(c).effects for c in refused)
-
-
-def _audited(captures: Sequence[Capture]) -> bool:
-    """Nothing that was done stands without a row of the audit."""
-    return not any(_first(c).done and not _first(c).told for c in captures)
-
-
-def _truthful(captures: Sequence[Capture]) -> bool:
-    """The audit says of nothing that it was done, where nothing was."""
-    return not any(_first(c).told and not _first(c).done for c in captures)
-
-
-def _once(captures: Sequence[Capture]) -> bool:
-    """Submitting the operation again leaves no second effect."""
-    return all(_last(c).effects <= 1 for c in captures if c.cell.policy == AGAIN)
-
-
-def _not_stuck(captures: Sequence[Capture]) -> bool:
-    """Submitted again, an operation whose effect is missing is not refused."""
-    return not any(_is(c, "blocked") for c in captures if c.cell.policy == AGAIN)
-
-
-def _not_lost(captures: Sequence[Capture]) -> bool:
-    """Where the system says done, what is outside has it."""
-    return not any(_is(c, "lost_effect") for c in captures)
-
-
-DEMANDS: Mapping[str, Callable[[Sequence[Capture]], bool]] = {
-    "goes_on": _goes_on,
-    "audited": _audited,
-    "truthful": _truthful,
-    "once": _once,
-    "not_stuck": _not_stuck,
-    "not_lost": _not_lost,
-}
-
-
-def demands(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
-    """What may be asked of an audit-failure policy, and which of it each one kept in every cell.
-
-    The executor of these cells acts on every call.
-
-    Returns:
-        A row for each policy and kind of effect; columns policy, kind, and each demand: yes or no.
-
-    Raises:
-        EvidenceError: it has no such cells.
-    """
-    rows = [
-        (
-            text(f"audit_policy.{policy}", lang),
-            text(f"effect_kind.{kind}", lang),
-            *(text(f"contrast.{_WORDS[one]}", lang) for one in kept_by.values()),
-        )
-        for (policy, kind), kept_by in kept(evidence).items()
-    ]
-    return _frame(rows, ("audit_policy", "effect_kind", *DEMANDS), lang)
-
-
-def kept(evidence: Evidence) -> dict[tuple[str, str], dict[str, bool | None]]:
-    """Policy and kind of effect → demand → whether it was kept in every cell of them.
-
-    None where one of these cells is unknown: nothing can be said of all of them.
-    """
-    groups: dict[tuple[str, str], list[Capture]] = {}
-    for capture in _captures(evidence, POLICIES):
-        if capture.cell.dedupe == NONE:
-            groups.setdefault(_parts(capture), []).append(capture)
-    return {
-        key: {
-            name: holds(groups[key]) if _known(groups[key]) else None
-            for name, holds in DEMANDS.items()
-        }
-        for key in sorted(groups, key=lambda one: _place(one[0]))
-    }
-
-
-def _known(captures: Sequence[Capture]) -> bool:
-    return not any(_is(capture, "unknown") for capture in captures)
-
-
-def _is(capture: Capture, verdict: VerdictName) -> bool:
-    """Whether it has this verdict; one without any is unknown."""
-    found = capture.judgement.verdict
-    return (found.verdict if found else "unknown") == verdict
+    return frame([values for _, values in rows], _OUTCOME, lang)
 
 
 def drains(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
@@ -290,7 +198,7 @@ def drains(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
             _verdict(capture, lang),
         )
         rows.append(values)
-    return _frame(rows, _DRAIN, lang)
+    return frame(rows, _DRAIN, lang)
 
 
 def responses(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
@@ -321,7 +229,7 @@ def responses(evidence: Evidence, lang: str = "en") -> pd.DataFrame:
             text(f"eligibility.{decision.eligibility}", lang) if decision else None,
         )
         rows.append(values)
-    return _frame(rows, _RESPONSE, lang)
+    return frame(rows, _RESPONSE, lang)
 
 
 def _again(first: Seen, last: Seen, lang: str) -> str | None:
@@ -354,13 +262,14 @@ def _hold(one: Seen, lang: str) -> str | None:
     return text(f"contrast.hold_{word}_{by}", lang) if by else text("contrast.hold_none", lang)
 
 
-def _captures(evidence: Evidence, runtime: str) -> Iterator[Capture]:
+def captures_of(evidence: Evidence, runtime: str) -> Iterator[Capture]:
+    """Those of one of these systems."""
     return (one for one in evidence.captures() if one.cell.runtime == runtime)
 
 
 def _whole(evidence: Evidence, runtime: str) -> Iterator[Capture]:
     """Of each cell the capture in which it was tried again; the one without, where none was."""
-    every = list(_captures(evidence, runtime))
+    every = list(captures_of(evidence, runtime))
     tried = {_but_policy(one) for one in every if one.cell.policy == AGAIN}
     return (c for c in every if c.cell.policy == AGAIN or _but_policy(c) not in tried)
 
@@ -370,21 +279,13 @@ def _but_policy(capture: Capture) -> tuple[object, ...]:
     return (cell.variant, cell.point, cell.fault, cell.dedupe, cell.digest)
 
 
-def _first(capture: Capture) -> Seen:
-    return seen(capture.measurement.observations[0])
-
-
-def _last(capture: Capture) -> Seen:
-    return seen(capture.measurement.observations[-1])
-
-
-def _parts(capture: Capture) -> tuple[str, str]:
+def parts(capture: Capture) -> tuple[str, str]:
     """The policy and the kind of effect of a variant."""
     policy, _, kind = (capture.cell.variant or "").rpartition("_")
     return policy, kind
 
 
-def _place(policy: str) -> int:
+def place(policy: str) -> int:
     """The order of the article, and of what it cites."""
     known = ("shared_catch", "side_path", "rollback", "audit_first", "fail_closed")
     return known.index(policy) if policy in known else len(known)
@@ -399,9 +300,14 @@ def _verdict(capture: Capture, lang: str) -> str | None:
     return text(f"verdict.{found.verdict}", lang) if found else None
 
 
-def _frame(rows: Sequence[Sequence[object]], columns: Sequence[str], lang: str) -> pd.DataFrame:
+def frame(rows: Sequence[Sequence[object]], columns: Sequence[str], lang: str) -> pd.DataFrame:
+    """The table of these rows, its columns named in a language.
+
+    Raises:
+        EvidenceError: there are none.
+    """
     if not rows:
         raise EvidenceError(CAPTURES, "holds no such cells.", "Run the plan contrast.")
-    frame = pd.DataFrame(rows, columns=list(columns))
-    frame = frame.astype({one: "Int64" if one in _COUNTS else "string" for one in columns})
-    return frame.rename(columns=lambda name: text(f"column.{name}", lang))
+    made = pd.DataFrame(rows, columns=list(columns))
+    made = made.astype({one: "Int64" if one in _COUNTS else "string" for one in columns})
+    return made.rename(columns=lambda name: text(f"column.{name}", lang))

@@ -25,7 +25,7 @@ from rcr_probes.evidence.published import Imported
 from rcr_probes.evidence.rows import Row, write_csv
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell
-from rcr_probes.report import audit_policies, outages, repeats, struck, tables, worth
+from rcr_probes.report import audit_policies, demands, outages, repeats, struck, tables, worth
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import VerdictName
 
@@ -46,7 +46,7 @@ _OWN: Mapping[str, Callable[[Evidence, str], pd.DataFrame]] = {
     "faults.around": worth.around,
     "faults.pairs": worth.pairs,
     "contrast.refused": audit_policies.outcomes,
-    "contrast.demands": audit_policies.demands,
+    "contrast.demands": demands.demands,
     "syscalls.counts": struck.counts,
     "syscalls.calls": struck.calls,
     "syscalls.keyed": partial(struck.calls, dedupe="operation_key"),

@@ -15,7 +15,8 @@ from rcr_probes.evidence.claimed import held
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Judgement, Verdict
 from rcr_probes.report import audit_policies
-from rcr_probes.report.audit_policies import DEMANDS, STRUCK, kept
+from rcr_probes.report.audit_policies import STRUCK
+from rcr_probes.report.demands import DEMANDS, kept
 from rcr_probes.report.guide.audit_policies import policies as section
 from rcr_probes.report.guide.material import Material
 from rcr_probes.report.texts import LANGS, table, text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rcr_probes.report import audit_policies
+from rcr_probes.report.demands import demands
 from rcr_probes.report.guide import appendix
 from rcr_probes.report.guide.markup import details, joined, prose, table
 from rcr_probes.report.guide.material import Material
@@ -44,7 +45,7 @@ def policies(material: Material) -> Markup | None:
             prose("prose.policies_before", lang),
             struck("killed_before", "killed_before"),
             prose("prose.policies_demands", lang),
-            table(audit_policies.demands(evidence, lang), shown("demands")),
+            table(demands(evidence, lang), shown("demands")),
             prose("prose.policies_drain", lang),
             details(shown("drains"), drains),
             prose("prose.policies_responses", lang),
