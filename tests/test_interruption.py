@@ -17,6 +17,7 @@ from rcr_probes import run as runs
 from rcr_probes.errors import RcrError
 from rcr_probes.evidence import store
 from rcr_probes.scratch import MEMORY, PREFIX
+from tests.run.cells import alive
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,14 +26,6 @@ def below(pid: int) -> list[int]:
     """Every process that it or one of those has started."""
     found = linux.children(pid)
     return found + [deeper for one in found for deeper in below(one)]
-
-
-def alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
 @pytest.mark.parametrize("runtime", ["Hanging", "Deaf"])

@@ -23,6 +23,7 @@ from rcr_probes import run as runs
 from rcr_probes.evidence import form, store
 from rcr_probes.evidence.check import check
 from rcr_probes.scratch import MEMORY, PREFIX
+from tests.run.cells import ends
 
 KILLS = 200
 BUDGET = 240.0  # seconds, on a machine that others use as well; fewer kills are a failure
@@ -63,21 +64,9 @@ def struck(run: int, whom: str) -> list[int]:
     return below
 
 
-def alive(pid: int) -> bool:
-    """Whether it can still act; one that nobody has waited for yet cannot."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
-
-
 def gone(pids: list[int]) -> bool:
     """Whether they end before long: what a killed run had started dies with it."""
-    until = time.monotonic() + 10
-    while any(map(alive, pids)) and time.monotonic() < until:
-        time.sleep(0.005)
-    return not any(map(alive, pids))
+    return all(map(ends, pids))
 
 
 def asked(zygote: subprocess.Popen[str], run: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Real processes, points and audit faults for the tests of the reference runtime."""
+"""Real processes, points, audit faults, and what the tests of the reference runtime act on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from rcr_probes import points
-from rcr_probes.reference import ApprovalError
+from rcr_probes.reference import ApprovalError, ApprovalService
+from tests.reference.asked import Clock, Marker
+from tests.reference.attempted import Store
 
 Work = Callable[[], object]
 DEADLINE = 30  # seconds; a child that hangs ends by SIGALRM, and its test fails
@@ -115,3 +117,23 @@ def mended_audit(tmp_path: Path) -> Callable[[], None]:
         (tmp_path / "audit.saved").rename(audit)
 
     return mend
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Marker:
+    return Marker(tmp_path)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def service(tmp_path: Path, clock: Clock) -> ApprovalService:
+    return ApprovalService(tmp_path, now=clock, review_seconds=60)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
