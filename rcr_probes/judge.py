@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from rcr_probes import recoverable
 from rcr_probes.model import (
     Approved,
     Effect,
@@ -23,15 +22,20 @@ from rcr_probes.model import (
 from rcr_probes.vocabulary import (
     ALIVE,
     AUDIT_POINTS,
+    DECIDED,
     ENDING_FAULTS,
     FAULTS,
     HANG,
+    HELD,
     NONE,
+    PERSONS,
     POINTS,
     STOPPED,
+    TWICE,
     WORKER,
     Says,
     VerdictName,
+    at_point,
     by_receiver,
     state_of,
 )
@@ -88,6 +92,40 @@ def fired(measured: Measurement) -> bool | None:
         case _:
             raised = any("error" in e for e in struck)  # by the strike, and not by the kernel
             return observed.standing is True and observed.error == shown and not raised
+
+
+def happened(measured: Measurement) -> bool | None:
+    """Whether what was planned around recovery provably happened; None where nothing was.
+
+    A strike's own event is written before it; beside it stands the error that left the point, or
+    the signal by which the phase's parent saw it end. Damage, a lock and an original are told by
+    the process that put them there, or was let go. A person has something to decide where recovery
+    stopped.
+    """
+    around = measured.cell.recovery_fault
+    if around in (None, NONE):
+        return None
+    events = [event for event in measured.events if event.phase == "recover"]
+    told = [event.value for event in events if event.lane == "fault"]
+    struck = at_point(around)
+    if struck is not None:
+        kind, point = struck
+        proof = {"point": point, "fault": kind} in told
+        return proof and (kind == HELD or {"point": point, "error": FAULTS[kind]} in told)
+    if around in PERSONS:
+        decided = DECIDED in _audited(events)
+        return _stopped(events) and (around == "person_absent" or decided)
+    if around == TWICE:
+        return sum(event.lane == "return" for event in events) > 1
+    return any(value.get("fault") == around for value in told)
+
+
+def _audited(events: Sequence[Event]) -> list[str]:
+    return [str(e.value.get("event")) for e in events if e.lane == "audit"]
+
+
+def _stopped(events: Sequence[Event]) -> bool:
+    return any(e.lane == "state" and e.value.get("status") == STOPPED for e in events)
 
 
 def truth(approved: Approved, observed: Observation, forced: Forced | None) -> Truth | None:
@@ -160,7 +198,7 @@ def _broken(measured: Measurement, fired: bool | None) -> tuple[str, ...]:
         "observation_damaged": any(o.damage for o in observations),
         "deadline_passed": "deadline" in ended,
         "phase_crashed": "crash" in ended,
-        "recovery_fault_not_fired": recoverable.happened(measured) is False,
+        "recovery_fault_not_fired": happened(measured) is False,
         "phase_killed": last_killed or (first_killed and not planned),
         "truth_not_measured": forced is None or forced.error not in MEASURES,
     }

@@ -1,19 +1,17 @@
-"""Which recoveries can be: what may happen around one, what it needs, and whether it provably did.
+"""Which recoveries can be: what may happen around one, and what it needs.
 
 Standard library alone: a plan refuses by these rules, and so does whoever checks evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
-from rcr_probes.model import Cell, Event, Measurement
+from rcr_probes.model import Cell
 from rcr_probes.vocabulary import (
     DAMAGE,
-    DECIDED,
     EVIDENCE_GATED,
     EXECUTOR_POINTS,
-    FAULTS,
     HELD,
     INNER_POINTS,
     NONE,
@@ -23,8 +21,6 @@ from rcr_probes.vocabulary import (
     RECOVERY_FAULTS,
     RECOVERY_STRIKES,
     STALE_LOCKS,
-    STOPPED,
-    TWICE,
     at_point,
 )
 
@@ -89,40 +85,6 @@ def problems(cell: Cell, offers: Collection[str] | None = None) -> Iterator[tupl
             f"The runtime {cell.runtime!r} cannot have recovery_fault = {around!r}.",
             f"It would have to offer {needs}().",
         )
-
-
-def happened(measured: Measurement) -> bool | None:
-    """Whether what was planned around recovery provably happened; None where nothing was.
-
-    A strike's own event is written before it; beside it stands the error that left the point, or
-    the signal by which the phase's parent saw it end. Damage, a lock and an original are told by
-    the process that put them there, or was let go. A person has something to decide where recovery
-    stopped.
-    """
-    around = measured.cell.recovery_fault
-    if around in (None, NONE):
-        return None
-    events = [event for event in measured.events if event.phase == "recover"]
-    told = [event.value for event in events if event.lane == "fault"]
-    struck = at_point(around)
-    if struck is not None:
-        kind, point = struck
-        proof = {"point": point, "fault": kind} in told
-        return proof and (kind == HELD or {"point": point, "error": FAULTS[kind]} in told)
-    if around in PERSONS:
-        decided = DECIDED in _audited(events)
-        return _stopped(events) and (around == "person_absent" or decided)
-    if around == TWICE:
-        return sum(event.lane == "return" for event in events) > 1
-    return any(value.get("fault") == around for value in told)
-
-
-def _audited(events: Sequence[Event]) -> list[str]:
-    return [str(e.value.get("event")) for e in events if e.lane == "audit"]
-
-
-def _stopped(events: Sequence[Event]) -> bool:
-    return any(e.lane == "state" and e.value.get("status") == STOPPED for e in events)
 
 
 def _inner(cell: Cell) -> tuple[str, ...]:

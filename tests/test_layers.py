@@ -23,7 +23,7 @@ vocabulary:
 model: vocabulary
 points:
 eligibility: vocabulary model
-judge: vocabulary model recoverable
+judge: vocabulary model
 recoverable: vocabulary model
 witness: model
 fence:

@@ -11,6 +11,7 @@ import pytest
 
 from rcr_probes import eligibility, judge
 from tests import test_eligibility, test_judge
+from tests.recovery import test_rules
 
 WORDS = ("done", "stop")  # a word that means something in each place where one is returned
 
@@ -79,9 +80,14 @@ def _swap(node: ast.AST, field: str, new: object) -> Site:
     return line, lambda: setattr(node, field, new), lambda: setattr(node, field, old)
 
 
+def judged(module: ModuleType) -> None:
+    test_judge.check(module)
+    test_rules.check(module)
+
+
 @pytest.mark.parametrize(
     ("module", "check"),
-    [(eligibility, test_eligibility.check), (judge, test_judge.check)],
+    [(eligibility, test_eligibility.check), (judge, judged)],
     ids=["eligibility", "judge"],
 )
 def test_every_mutant_fails_the_table(

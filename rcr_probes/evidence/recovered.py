@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rcr_probes.evidence.course import Looks, events_lost, ran
+from rcr_probes.judge import happened
 from rcr_probes.model import Event, Json, Measurement
-from rcr_probes.recoverable import happened
 from rcr_probes.vocabulary import (
     ALIVE,
     DAMAGE,

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from rcr_probes import judge, recoverable
 from rcr_probes import plan as plans
-from rcr_probes import recoverable
 from rcr_probes.errors import PlanError
 from rcr_probes.model import Cell, Plan
 from rcr_probes.vocabulary import (
@@ -116,6 +117,7 @@ def told(**value: Any) -> Told:
     return ("recover", "fault", value)
 
 
+FAILED: Told = ("recover", "state", {"status": "failed"})
 STOPPED: Told = ("recover", "state", {"status": "verification_required"})
 DECIDED: Told = ("recover", "audit", {"event": "operation.decided"})
 RETURNED: Told = ("recover", "return", {"error": NONE})
@@ -135,27 +137,34 @@ PROOFS: list[tuple[str, list[Told]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "proof"), PROOFS, ids=[name for name, _ in PROOFS])
-def test_what_happened_around_recovery_is_proven_by_its_events(
-    name: str, proof: list[Told]
-) -> None:
-    """Each is needed, and only those of recovery count."""
+def check(module: ModuleType) -> None:
+    """Hold a judge against every proof; also used on mutants of it."""
 
-    def happened(lanes: list[Told]) -> bool | None:
+    def happened(name: str, lanes: list[Told]) -> bool | None:
         made = measured(lanes=lanes)
-        return recoverable.happened(replace(made, cell=replace(made.cell, recovery_fault=name)))
+        cell = replace(made.cell, recovery_fault=name)
+        found: bool | None = module.happened(replace(made, cell=cell))
+        return found
 
-    assert happened(proof) is True
-    for left_out in range(len(proof)):
-        assert happened(proof[:left_out] + proof[left_out + 1 :]) is False
-    assert happened([("fault", lane, value) for _, lane, value in proof]) is False
+    for name, proof in PROOFS:
+        assert happened(name, proof) is True, name
+        for left_out in range(len(proof)):
+            assert happened(name, proof[:left_out] + proof[left_out + 1 :]) is False, name
+        assert happened(name, [("fault", lane, value) for _, lane, value in proof]) is False, name
+        assert happened(NONE, proof) is None
+    assert happened("person_absent", [FAILED]) is False
+    assert module.happened(measured()) is None
+
+
+def test_what_happened_around_recovery_is_proven_by_its_events() -> None:
+    """Each is needed, and only those of recovery count; where nothing is planned, none is asked."""
+    check(judge)
 
 
 def test_every_word_has_a_proof() -> None:
-    """None of them is taken for granted; where nothing is planned, nothing is asked."""
+    """None of them is taken for granted."""
     named = {name for name, _ in PROOFS if "@" not in name}
     assert named == set(RECOVERY_FAULTS) - {NONE}
-    assert recoverable.happened(measured()) is None
 
 
 @pytest.mark.parametrize(
