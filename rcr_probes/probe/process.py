@@ -80,9 +80,9 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pidfd >= 0:
+        if self._pidfd >= 0:  # no look at what it wrote is to hinder its end
             self.kill()
-            self.end(0)
+            self._ended(overran=False)
 
     def wait(self, seconds: float, *others: int) -> set[int]:
         """Wait for its end, or until another descriptor is readable.
@@ -112,10 +112,18 @@ class Running:
                 end(self.pid, signal.SIGKILL)
 
     def end(self, seconds: float) -> Ended:
-        """Wait for its end, end it where that takes longer, and end all that is left of it."""
+        """Wait for its end, end it where that takes longer, and end all that is left of it.
+
+        Raises:
+            FolderTooLarge, NoRoom: it wrote more than it may.
+        """
         overran = not self.wait(seconds) and not self._killed
         if overran:
             self.kill()
+        return self._ended(overran)
+
+    def _ended(self, overran: bool) -> Ended:
+        """How it ended, once nothing is left of it; it is on its way out, or was killed."""
         _, status = os.waitpid(self.pid, 0)
         took = time.monotonic() - self._begun
         os.close(self._pidfd)

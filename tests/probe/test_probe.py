@@ -235,7 +235,7 @@ def test_a_worker_that_never_ends_is_refused(probe: Probe, worker: Worker) -> No
 def test_a_worker_that_fills_its_folder_is_ended(
     tmp_path: Path, environment: dict[str, str], worker: Worker, place: str
 ) -> None:
-    """With one file, with many, or with what it prints; long before its time is over."""
+    """With one file, with many, or with what it prints; so is a child in a session of its own."""
     writes = {
         "folder": "open(folder + '/big', 'ab').write(bytes(1 << 16))",
         "output": "print('more ' * 10_000, flush=True)",
@@ -243,6 +243,11 @@ def test_a_worker_that_fills_its_folder_is_ended(
     }
     words = worker(
         f"""
+        if os.fork() == 0:
+            os.setsid()
+            with open({str(tmp_path / "pid")!r}, "w") as file:
+                file.write(f"{{os.getpid()}}")
+            time.sleep(600)
         call("{{}}")
         while True:
             {writes[place]}
@@ -265,6 +270,7 @@ def test_a_worker_that_fills_its_folder_is_ended(
     assert "its folder grew beyond 4 MiB or 200 files" in done.stderr
     assert "RCR_FOLDER" in done.stderr
     assert not (tmp_path / "found").exists()
+    assert not alive(int((tmp_path / "pid").read_text()))
 
 
 def test_what_a_worker_leaves_behind_is_ended_and_makes_it_unknown(
