@@ -1,8 +1,8 @@
 """Ask strace to watch a command's file-changing calls, or to strike at one, and read its log.
 
 Pure functions from names to arguments and from a log to calls: nothing is run here. Source: the
-manual page of strace 6.1; a log was written under the options that ``watching`` and ``striking``
-give.
+manual page of strace 6.1; a log was written under the options that ``watching``, ``striking``,
+``traced.injecting`` or ``recorder.words`` give.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rcr_probes.errors import RcrError
-
 PROGRAM = "strace"
-INSTALL = "apt install strace, or dnf install strace"
 KILL = "signal=KILL"  # an action of ``striking``; ``error=ENOSPC`` is another
 
 # Calls whose first argument is the open file that they change, and calls that name it by its path.
@@ -181,19 +178,6 @@ def struck(log: str, point: CallPoint, place: str) -> bool:
     return any(
         call.point == point and not call.ended and pid in ended for pid, call in last.items()
     )
-
-
-def require(path: str | None) -> None:
-    """Refuse where the program is not installed.
-
-    Args:
-        path: where it was found.
-
-    Raises:
-        RcrError: nowhere.
-    """
-    if path is None:
-        raise RcrError("strace is not installed here.", f"Install it with: {INSTALL}.")
 
 
 def base(log: str) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rcr_probes import linux
+from rcr_probes import following, linux
 from rcr_probes.errors import PlanError, RcrError, naming
 from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.derive import derive
@@ -123,6 +123,8 @@ def _refuse(asked: Asked, into: Path) -> None:
     for command in (asked.worker, asked.recover, asked.setup):
         if command is not None:
             command.require()
+    if asked.syscalls is not None and (why := following.without_strace()):
+        raise ProbeError(*why)
     if not 0 < asked.timeout <= _LONGEST:
         raise ProbeError(
             f"A timeout of {asked.timeout:g} s cannot be kept.",

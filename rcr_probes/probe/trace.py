@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,7 +59,6 @@ def run(
         target: where to kill it; None: nowhere.
         watch: looks at what the command writes meanwhile.
     """
-    strace.require(shutil.which(strace.PROGRAM))
     pipe = f"{output}.strace"
     os.mkfifo(pipe, 0o600)
     log = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # for writing too: so nobody waits to open it

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from rcr_probes import strace
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.receiver.records import CONTROL
@@ -24,6 +25,9 @@ from tests.evidence import made
 from tests.probe.conftest import EXAMPLES, Probe, Start, rcr
 
 Worker = Callable[[str], list[str]]
+needs_strace = pytest.mark.skipif(
+    shutil.which(strace.PROGRAM) is None, reason="strace is not installed"
+)
 
 AFTER = ("Killed after the effect", "Answer lost after the effect", "500 after the effect",
          "No answer after the effect")  # fmt: skip
@@ -429,7 +433,7 @@ def test_a_kill_at_a_file_write_is_placed_and_proven(
         finish()
         """
     )
-    if shutil.which("strace") is None:
+    if shutil.which(strace.PROGRAM) is None:
         done = probe("--syscalls", "{folder}", *words)
         assert done.returncode == 2
         assert "strace is not installed" in done.stderr
@@ -441,12 +445,28 @@ def test_a_kill_at_a_file_write_is_placed_and_proven(
         assert CONTROL not in os.listdir(tmp_path)
 
 
+@needs_strace
+def test_where_strace_may_not_follow_a_probe_says_so_before_anything_runs(
+    tmp_path: Path, environment: dict[str, str], worker: Worker
+) -> None:
+    """Another one follows already: that its calls are not seen is no fault of the worker's."""
+    words = worker("open('ran', 'w').close(); call('{}'); finish()")
+    probing = rcr("probe", "--syscalls", "{folder}", "--into", "found", *words)
+    done = subprocess.run(
+        [strace.PROGRAM, "-f", "-qqq", "-o", os.devnull, "-e", "trace=none", *probing],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "strace may not follow a process here" in done.stderr
+    assert "no other tracer" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"worker.py"}
+
+
+@needs_strace
 def test_a_kill_of_many_threads_is_placed_at_the_one_that_made_the_call(
     probe: Probe, worker: Worker
 ) -> None:
     """The log tells of the end of each thread, and of the struck one last of all, perhaps."""
-    if shutil.which("strace") is None:
-        pytest.skip("strace is not installed")
     words = worker(
         """
         import threading
