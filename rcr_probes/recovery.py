@@ -126,9 +126,18 @@ def recover(site: Site) -> dict[str, Ended]:
             if verb != DECIDE:
                 testify(site)
             ended[verb] = process.run_phase(site.start, site.place, verb, site.deadline)
-            if struck and verb == verbs[0] and ended[verb].how == FAULTS["kill"]:
+            if struck and verb == verbs[0] and _was_killed(site, ended[verb]):
                 tell(site.place, {"point": struck[1], "error": FAULTS["kill"]})
     return ended
+
+
+def _was_killed(site: Site, ended: Ended) -> bool:
+    """Whether its strike killed the recovery that ended so, or a process below it."""
+    told = [line for line in observe.written(site.place).lines if line.phase == "recover"]
+    strike = observe.strike(told, site.runtime, site.in_hand)
+    if strike is None or strike.fault != "kill":
+        return False
+    return ended.how == FAULTS["kill"] or bool(strike.standing(ended))
 
 
 def last(ended: Mapping[str, Ended], cell: Cell, original: Original) -> Ended | None:

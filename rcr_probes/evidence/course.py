@@ -52,7 +52,7 @@ _TELLS = {FAULTS[f]: f for f in ("exception", "kill_host", HANG, "error_after_ca
 # What ends the process that came to the point, and no other.
 OWN_END = ("kill", "torn_append", HANG)
 # Our own runtimes that start no process below their phase's.
-_OF_ONE_PROCESS = (REFERENCE, "rcr_probes.contrast.")
+OF_ONE_PROCESS = (REFERENCE, "rcr_probes.contrast.")
 
 
 def harness_broke(measured: Measurement) -> bool:
@@ -194,7 +194,7 @@ def _standing(measured: Measurement) -> Iterator[str]:
                 if wanted
                 else "says whether a fault stood that leaves nothing, or was lifted."
             )
-        if under and observed.standing and measured.cell.runtime.startswith(_OF_ONE_PROCESS):
+        if under and observed.standing and measured.cell.runtime.startswith(OF_ONE_PROCESS):
             owner = "the reference" if measured.cell.runtime == REFERENCE else "its runtime"
             yield f"it says that a process below its phase was killed; {owner} has none."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rcr_probes.evidence.course import Looks, events_lost, ran
+from rcr_probes.evidence.course import OF_ONE_PROCESS, Looks, events_lost, ran
 from rcr_probes.judge import happened
 from rcr_probes.model import Event, Json, Measurement
 from rcr_probes.vocabulary import (
@@ -83,11 +83,19 @@ def _runs(measured: Measurement) -> Iterator[str]:
     returns = [e for e in events if e.lane == "return" and "attempt" not in e.value]
     due = len(recovery_phases(cell.policy, cell.recovery_fault))
     struck, met = at_point(cell.recovery_fault), happened(measured)
-    due -= bool(struck and struck[0] == "kill" and met)
+    due -= bool(struck and struck[0] == "kill" and met and not _killed_below(measured))
     due -= bool(struck and struck[0] == HELD and not met)
     due -= bool(cell.recovery_fault == "person_present" and not met)
     if len(returns) != due:
         yield f"its recovery returned {len(returns)} times, and ran {due} times to its end."
+
+
+def _killed_below(measured: Measurement) -> bool:
+    """Whether what was killed in recovery was a process below it: it returned all the same."""
+    told = [(event.lane, event.value.get("error")) for event in recovery(measured)]
+    before = told[: told.index(("fault", FAULTS["kill"]))]
+    returned = any(lane == "return" for lane, _ in before)
+    return returned and not measured.cell.runtime.startswith(OF_ONE_PROCESS)
 
 
 def _decided(measured: Measurement) -> Iterator[str]:

@@ -87,6 +87,13 @@ def last(*happened: tuple[str, Any]) -> Change:
     return change
 
 
+def returned_before(data: Any) -> None:
+    """Let a recovery that was killed have returned before that was seen."""
+    measured = data["measurement"]
+    seen = next(n for n, e in enumerate(measured["events"]) if e["value"].get("error") == "SIGKILL")
+    insert(measured, seen, "recover", ("return", {"error": "none"}))
+
+
 def not_reached(data: Any) -> None:
     """Let no recovery have come to a point."""
     remove(data["measurement"], lambda e: (e["phase"], e["lane"]) == ("recover", "point"))
@@ -154,6 +161,7 @@ WAYS: Mapping[str, tuple[str, Change, str]] = {
     "a kill elsewhere": ("killed", cell(recovery_fault="kill@before_action"), "does not plan"),
     "a kill without its end": ("killed", lacking(error="SIGKILL"), "ran 2 times"),
     "a killed recovery that returned": ("killed", last(("return", {"error": "none"})), "ran 1"),
+    "a killed process below a recovery that has none": ("killed", returned_before, "ran 1"),
     "an exception as a kill": (
         "raised", cell(recovery_fault="kill@before_action"), "does not plan"
     ),

@@ -1,0 +1,56 @@
+"""Recovery is struck in whichever process comes to the point, once, and that is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rcr_probes import run as runs
+from rcr_probes.evidence.check import check
+from rcr_probes.evidence.rows import Row, rows
+from rcr_probes.model import Capture, Cell, Plan
+
+FORKING = "tests.forking_runtime:runtime"  # it acts in a process that its host forks
+ROOT = Path(__file__).parents[2]
+
+
+def measured(tmp_path: Path, start: str = "fork", **axes: Any) -> tuple[Row, Capture]:
+    """Kill the operation and its host before it acts, recover as the axes say."""
+    struck: dict[str, Any] = {"point": "before_action", "fault": "kill_host", "policy": "again"}
+    cell = Cell(runtime=FORKING, **struck, **axes)
+    evidence = runs.run(Plan("below", (cell,)), tmp_path / "below", start=start)
+    assert check(evidence.folder).findings == ()
+    capture = next(evidence.captures())
+    return rows([capture])[0], capture
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runtime of these tests lies in the current directory."""
+    monkeypatch.chdir(ROOT)
+
+
+def told(capture: Capture) -> list[Mapping[str, Any]]:
+    """What was struck in recovery, and what its caller saw, in order."""
+    recovery = (e for e in capture.measurement.events if e.phase == "recover")
+    return [e.value for e in recovery if e.lane in ("fault", "return")]
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize(("point", "effects"), [("before_action", 1), ("after_action", 2)])
+def test_a_process_below_the_recovery_is_killed_and_its_caller_lives(
+    tmp_path: Path, start: str, point: str, effects: int
+) -> None:
+    """How it ended, the kernel told its parent alone: it is gone, and was not heard of again."""
+    row, capture = measured(tmp_path, start, recovery_fault=f"kill@{point}")
+    assert row["verdict"] == ("consistent" if effects == 1 else "duplicate_effect")
+    assert row["effects_after_recovery"] == effects
+    assert told(capture) == [
+        {"point": point, "fault": "kill"},
+        {"error": "LOST"},
+        {"point": point, "error": "SIGKILL"},
+        {"error": "none"},
+    ]
