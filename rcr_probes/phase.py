@@ -49,6 +49,7 @@ from rcr_probes.vocabulary import (
     Lane,
     at_point,
     by_receiver,
+    kind_of,
 )
 
 _FOREIGN = "rcr_probes.foreign"  # a module that imports this one
@@ -116,8 +117,17 @@ def _outside(place: str, verb: str, cell: Cell) -> points.Outside:
     """The commands do their part where we are, wherever they are run."""
     words = (sys.executable, "-P", "-m", _FOREIGN)
     rest = (os.getcwd(), place, verb, str(os.getpid()))
-    armed = cell.point if verb == "fault" and cell.point in POINTS else None
+    _, point = _armed(verb, cell) or (NONE, NONE)
+    armed = point if point in POINTS else None
     return points.Outside((*words, "call", *rest), (*words, "reach", *rest), armed)
+
+
+def _armed(verb: str, cell: Cell) -> tuple[str, str] | None:
+    """What strikes in a phase of this verb, and where; None where nothing of ours does."""
+    if verb == "recover":
+        return at_point(cell.recovery_fault)
+    own = cell.fault != NONE and not by_receiver(cell.point, cell.fault)
+    return (cell.fault, cell.point) if verb == "fault" and own else None
 
 
 def _tell(raised: BaseException) -> None:
@@ -185,14 +195,13 @@ class Phase:
             attempt: the number of this phase's attempt.
         """
         self._events = os.path.join(place, folder.EVENTS)
-        self._struck = os.path.join(place, folder.STRUCK)
+        struck = folder.STRUCK if verb == "fault" else folder.STRUCK_IN_RECOVERY
+        self._struck = os.path.join(place, struck)
         self._place = place
         self._verb = "recover" if verb in ("recover_2", DECIDE) else verb  # what its events say
         self._late = False
-        self._strike_at = at_point(cell.recovery_fault) if verb == "recover" else None
         self._cell = cell
-        own = cell.fault != NONE and not by_receiver(cell.point, cell.fault)
-        self._armed = verb == "fault" and own
+        self._armed = _armed(verb, cell)
         self._points = (*POINTS, *INNER_POINTS.get(cell.dedupe, ()))
         self.runtime = runtime
         patience = _patience(verb, cell)
@@ -242,25 +251,10 @@ class Phase:
             self.emit("fault", {"point": name, "error": ledger.UNKNOWN_POINT})
             return
         self.emit("point", {"point": name}, path)
-        if self._armed and name == self._cell.point and self._is_first():
-            self._strike(faults.Target(name, path, self.runtime, self.operation, self._pid()))
-        if self._strike_at is not None and name == self._strike_at[1]:
-            self._strike_recovery(self._strike_at[0], name)
-
-    def _strike_recovery(self, kind: str, point: str) -> None:
-        """Strike recovery once, or hold it until it is released; proof is written before."""
-        self._strike_at = None
-        self.emit("fault", {"point": point, "fault": kind})
-        if kind == HELD:
-            held.wait(self._place, os.getppid())
-            self.look_back()  # what happened meanwhile is written down already
-            return
-        try:
-            at = faults.Target(point, None, self.runtime, self.operation, self._pid())
-            faults.KINDS[kind].strike(at, lambda error: None)
-        except Exception as raised:
-            self.emit("fault", {"point": point, "error": code_of(raised)})
-            raise
+        match self._armed:
+            case (fault, point) if name == point and self._is_first():
+                at = faults.Target(name, path, self.runtime, self.operation, self._pid())
+                self._strike(fault, at)
 
     def _let_go(self) -> None:
         """What this phase still does belongs to recovery: it was held while that ran."""
@@ -289,21 +283,26 @@ class Phase:
 
     def _is_first(self) -> bool:
         """Whether no process and no thread of this phase has come to the armed point before."""
-        self._armed = False
+        self._armed = None
         try:
             os.close(os.open(self._struck, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
         except FileExistsError:
             return False
         return True
 
-    def _strike(self, at: faults.Target) -> None:
+    def _strike(self, fault: str, at: faults.Target) -> None:
+        """Strike, or hold this process until it is released; proof is written before."""
+
         def proven(error: str) -> None:
             self.emit("fault", {"point": at.point, "error": error})
 
-        fault = {"point": at.point, "fault": self._cell.fault}
-        self.emit("fault", fault, at.path)  # before the strike
+        self.emit("fault", {"point": at.point, "fault": fault}, at.path)
+        if fault == HELD:
+            held.wait(self._place, os.getppid())
+            self.look_back()  # what happened meanwhile is written down already
+            return
         try:
-            faults.KINDS[self._cell.kind].strike(at, proven)
+            faults.KINDS[kind_of(fault)].strike(at, proven)
         except Exception as raised:
             proven(code_of(raised))
             raise
@@ -311,7 +310,7 @@ class Phase:
     def arm_call(self) -> None:
         """Have the call at the cell's point say that it failed, where that is the cell's fault."""
         point = strace.parse(self._cell.point)
-        if not self._armed or point is None or self._cell.fault != "error_after_call":
+        if self._armed is None or point is None or self._cell.fault != "error_after_call":
             return
         thread = os.getpid()
 

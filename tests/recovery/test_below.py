@@ -54,3 +54,25 @@ def test_a_process_below_the_recovery_is_killed_and_its_caller_lives(
         {"point": point, "error": "SIGKILL"},
         {"error": "none"},
     ]
+
+
+@pytest.mark.parametrize("kind", ["exception", "kill"])
+def test_what_a_recovery_tries_again_by_itself_is_struck_once(tmp_path: Path, kind: str) -> None:
+    """Each try is a process of its own, forked from one that never came to the point."""
+    row, capture = measured(tmp_path, variant="twice", recovery_fault=f"{kind}@before_action")
+    assert (row["verdict"], row["effects_after_recovery"]) == ("consistent", 1)
+    strikes = [value for value in told(capture) if "fault" in value]
+    assert strikes == [{"point": "before_action", "fault": kind}]
+    assert [value["error"] for value in told(capture) if "point" not in value] == ["none", "none"]
+
+
+def test_a_process_below_the_recovery_is_held(tmp_path: Path) -> None:
+    """Until the other recoverer has finished; what it tries after that is held no more."""
+    axes: dict[str, Any] = {"recovery_fault": "held@before_action", "recoverers": 2}
+    row, capture = measured(tmp_path, variant="twice", **axes)
+    assert (row["verdict"], row["effects_after_recovery"]) == ("duplicate_effect", 2)
+    assert told(capture) == [
+        {"point": "before_action", "fault": "held"},
+        {"error": "none"},
+        {"error": "none"},
+    ]

@@ -186,6 +186,49 @@ def test_a_runtime_may_also_tell_the_points_that_are_not_armed() -> None:
     ]
 
 
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("strike", "effects", "seen"),
+    [
+        ("kill@before_action", 1, "SIGKILL"),
+        ("kill@after_action", 2, "SIGKILL"),
+        ("exception@before_action", 1, "INJECTED_FAULT"),
+        ("exception@after_action", 2, "INJECTED_FAULT"),
+    ],
+)
+@pytest.mark.usefixtures("described")
+def test_its_recovery_is_struck_and_that_is_proven(
+    start: str, strike: str, effects: int, seen: str
+) -> None:
+    """At a point that it tells, as its operation is: then it is run again."""
+    cell = {"point": "before_action", "fault": "kill", "recovery_fault": strike}
+    (found,), evidence = ran(cell, start=start)
+    verdict = "consistent" if effects == 1 else "duplicate_effect"
+    assert (found["verdict"], found["effects_after_recovery"]) == (verdict, effects)
+    kind, _, point = strike.partition("@")
+    events = next(evidence.captures()).measurement.events
+    assert [e.value for e in events if e.phase == "recover" and e.lane == "fault"] == [
+        {"point": point, "fault": kind},
+        {"point": point, "error": seen},
+    ]
+
+
+@pytest.mark.usefixtures("described")
+def test_its_recovery_is_struck_inside_the_executor_that_it_runs() -> None:
+    """That process comes to the point, and the command is killed with it."""
+    strike = {"dedupe": "late_key", "recovery_fault": "kill@before_key"}
+    (found,), _ = ran({"point": "before_action", "fault": "kill", **strike})
+    assert (found["verdict"], found["effects_after_recovery"]) == ("duplicate_effect", 2)
+
+
+@pytest.mark.usefixtures("described")
+def test_its_recovery_is_held_until_another_has_finished() -> None:
+    """The process that told the point waits, and the command with it."""
+    held = {"recovery_fault": "held@before_action", "recoverers": 2}
+    (found,), _ = ran({"point": "before_action", "fault": "kill", **held})
+    assert (found["verdict"], found["effects_after_recovery"]) == ("duplicate_effect", 2)
+
+
 TOLD = "[*words, point, *path]"
 IN_A_SHELL = """["sh", "-c", '"$@"; exit $?', "sh", *words, point, *path]"""
 BY_A_DAEMON = """["setsid", "--fork", *words, point, *path], stdout=subprocess.PIPE"""
