@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from rcr_probes.errors import code_of
 from rcr_probes.faults import Target
 from rcr_probes.ledger import CallLine, EffectLine, EventLine, Ledger
 from rcr_probes.model import Cell, Effect, Event, Observation, Recorded, effects_left
-from rcr_probes.phase import shown
+from rcr_probes.phase import STATE, shown
 from rcr_probes.process import Ended
 from rcr_probes.runtime import Operation, Runtime, recorded
 from rcr_probes.vocabulary import (
@@ -156,7 +157,7 @@ def observe(
     """
     calls = ledger.read(os.path.join(place, folder.CALLS), CallLine)
     seen, effect_damage = effects(place, cell)
-    state, record_damage = _recorded(place, lines.lines, runtime, operation, asked)
+    stored, record_damage = state(place, lines.lines, runtime, operation, asked)
     broken = cell.kind in POWER_LOSSES or (cell.recovery_fault in DAMAGE and after == "recover")
     if record_damage and broken and not (asked and any(_asking(asked))):
         record_damage = ()  # what was left there is a fact, also where nobody can read it
@@ -170,7 +171,7 @@ def observe(
     return Observation(
         after=after,
         events=len(lines.lines),
-        recorded=state,
+        recorded=stored,
         effects=seen,
         calls=len(calls.lines),
         error=answer,
@@ -186,20 +187,44 @@ def observe(
             *effect_damage,
             *in_flight,
             *record_damage,
-            *_changed(lines.lines, state),
+            *_changed(lines.lines, stored),
             *_contradictions(lines.lines, len(seen), len(calls.lines), ended),
         ),
     )
 
 
-def _recorded(
+def ask(place: str, start: str, deadline: float, after: Literal["fault", "recover"]) -> Ended:
+    """Have the stored state asked for in a process of its own, and say how that ended.
+
+    One that fails leaves nothing, and who reads the state says why.
+
+    Args:
+        place: the cell's folder.
+        start: ``fork`` or ``spawn``.
+        deadline: seconds.
+        after: the verb of the phase before it.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(place, folder.STATE))
+    return process.run_phase(start, place, f"{STATE}{after}", deadline)
+
+
+def state(
     place: str,
     lines: Sequence[EventLine],
     runtime: Runtime,
     operation: Operation,
     asked: Ended | None,
 ) -> tuple[Recorded, tuple[str, ...]]:
-    """What is stored: asked for here, or as the process found it that was there to ask."""
+    """What is stored, and why it cannot be read: asked for here, or as ``ask`` found it.
+
+    Args:
+        place: the cell's folder.
+        lines: the events of the cell.
+        runtime: asked, where nobody else was.
+        operation: as recovery has it in hand.
+        asked: how the process ended that asked for it; None where it is to be asked here.
+    """
     damage = () if asked is None else tuple(_asking(asked))
     try:
         if asked is None:

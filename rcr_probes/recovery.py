@@ -12,12 +12,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rcr_probes import fence, folder, held, ledger, locked, observe, process, request, witness
+from rcr_probes import (
+    fence,
+    folder,
+    held,
+    ledger,
+    locked,
+    observe,
+    phase,
+    process,
+    request,
+    witness,
+)
 from rcr_probes.ledger import EventLine
 from rcr_probes.model import Cell, Effect, Json, as_map
-from rcr_probes.phase import DECIDE
 from rcr_probes.process import Begun, Ended
-from rcr_probes.runtime import Operation, Runtime, offered, recorded
+from rcr_probes.runtime import Operation, Runtime, offered
 from rcr_probes.vocabulary import (
     ALIVE,
     DAMAGE,
@@ -121,9 +131,9 @@ def recover(site: Site) -> dict[str, Ended]:
         if struck and struck[0] == HELD:
             return _interleaved(site, verbs)
         for verb in verbs:
-            if verb == DECIDE and not _find_out(site):
+            if verb == phase.DECIDE and not _find_out(site):
                 continue
-            if verb != DECIDE:
+            if verb != phase.DECIDE:
                 testify(site)
             ended[verb] = process.run_phase(site.start, site.place, verb, site.deadline)
             if struck and verb == verbs[0] and _was_killed(site, ended[verb]):
@@ -194,16 +204,17 @@ def _around(site: Site) -> Iterator[None]:
 
 def _find_out(site: Site) -> bool:
     """What a person finds out about an operation that was stopped; False where nothing is asked."""
-    try:
-        if recorded(site.runtime, site.in_hand).status != STOPPED:
-            return False
-    except Exception:  # who cannot read what is stored has nothing to decide
+    place, cell, runtime = site.place, site.cell, site.runtime
+    apart = not phase.asks(cell, runtime)
+    asked = observe.ask(place, site.start, site.deadline, "recover") if apart else None
+    lines = observe.written(place).lines
+    stored, unread = observe.state(place, lines, runtime, site.in_hand, asked)
+    effects, damage = observe.effects(place, cell)
+    if unread or stored.status != STOPPED:
         return False
-    effects, damage = observe.effects(site.place, site.cell)
-    approved = request.approved(site.cell)
-    if damage or len(effects) not in (0, approved.effects):
+    if damage or len(effects) not in (0, request.approved(cell).effects):
         return False
-    with open(os.path.join(site.place, folder.FINDING), "w", encoding="ascii") as file:
+    with open(os.path.join(place, folder.FINDING), "w", encoding="ascii") as file:
         file.write("present" if effects else "absent")
     return True
 

@@ -7,7 +7,6 @@ after its imports; docs/design.md §4 says what must not be imported here.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import signal
@@ -191,11 +190,12 @@ def _observed(
 ) -> tuple[Observation, Observation, Forced, Sequence[EventLine]]:
     """What follows the fault phase of a cell, with what was seen after each; and every event."""
     cell, place, runtime, in_hand = job.cell, job.folder, site.runtime, site.in_hand
-    ask = not phase.asks(cell, runtime)
+    apart = not phase.asks(cell, runtime)
+    ask = partial(observe.ask, place, job.start, job.deadline)
     files = offered(runtime, "files")(in_hand)
     traced.note(place, cell, ended["fault"], files)
     dark = outage.happen(place, cell, ended["fault"].how, files)
-    asked = _ask_state(job, "fault") if ask or dark else None
+    asked = ask("fault") if apart or dark else None
     in_flight = served.settle()
     served.age()
     lines = observe.written(place)
@@ -212,7 +212,7 @@ def _observed(
         recoveries = recovery.recover(site)
         ended |= recoveries
         original.let_go(job.deadline)
-        asked = _ask_state(job, "recover") if ask else None
+        asked = ask("recover") if apart else None
     in_flight = served.settle()
     lines = observe.written(place, since=lines)
     whole = recovery.last(recoveries, cell, original)
@@ -225,16 +225,6 @@ def _start_of_fault(job: Job) -> str:
     """How the fault phase is started: strace is put before a new interpreter alone."""
     stracing = traced.by_strace(job.cell) or job.cell.kind in POWER_LOSSES
     return "spawn" if stracing else job.start
-
-
-def _ask_state(job: Job, after: str) -> Ended:
-    """Have the stored state asked for in a process of its own, and say how that ended.
-
-    One that fails leaves nothing, and the observation says why.
-    """
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(job.folder, folder.STATE))
-    return process.run_phase(job.start, job.folder, f"{phase.STATE}{after}", job.deadline)
 
 
 def _force(job: Job, served: Served) -> tuple[Forced, Ended]:
