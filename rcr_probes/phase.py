@@ -131,7 +131,13 @@ def _armed(verb: str, cell: Cell) -> tuple[str, str] | None:
 
 
 def _tell(raised: BaseException) -> None:
-    """Say in the cell's output where an error came from: its code alone tells a developer little.
+    """Say in the output where an error came from: its code alone tells a developer little."""
+    with contextlib.suppress(OSError):
+        os.write(2, origin(raised))
+
+
+def origin(raised: BaseException) -> bytes:
+    """An error and where it came from, as a line of a cell's output.
 
     The module ``traceback`` would say more, and cost each refused recovery several milliseconds.
     """
@@ -139,8 +145,7 @@ def _tell(raised: BaseException) -> None:
     while trace is not None:
         place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
-    with contextlib.suppress(OSError):
-        os.write(2, f"{type(raised).__name__}: {raised} ({place})\n".encode(errors="replace"))
+    return f"{type(raised).__name__}: {raised} ({place})\n".encode(errors="replace")
 
 
 def _leave() -> None:

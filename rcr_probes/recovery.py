@@ -189,8 +189,9 @@ def _around(site: Site) -> Iterator[None]:
     if around in DAMAGE:
         try:
             path, lines = offered(site.runtime, "damage")(site.in_hand, around)
-        except Exception:
-            pass  # there is nothing to damage so: it was not placed, and nobody tells that it was
+        except Exception as raised:  # there is nothing to damage so, or the adapter is wrong
+            with open(os.path.join(site.place, folder.OUTPUT), "ab") as file:
+                file.write(b"harness: nothing was damaged: " + phase.origin(raised))
         else:
             tell(site.place, {"fault": around, **({} if lines is None else {"lines": lines})}, path)
     if around not in STALE_LOCKS:

@@ -1,4 +1,4 @@
-"""What an adapter says of itself is kept to around recovery."""
+"""What an adapter says of itself is kept to around recovery, and its own errors are told."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rcr_probes.model import Capture, Cell, Plan
 ROOT = Path(__file__).parents[2]
 REFERENCE = "rcr_probes.reference:approval"
 APART = "tests.recovery.adapters:Apart"
+CANNOT_DAMAGE = "tests.recovery.adapters:CannotDamage"
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +56,13 @@ def test_a_person_learns_that_recovery_stopped_from_a_process_that_asks(
     ]
     stopped = told.index("verification_required")
     assert ("operation.decided" in told[stopped:]) is (person == "person_present")
+
+
+def test_why_nothing_could_be_damaged_stands_in_the_output(tmp_path: Path) -> None:
+    """The author of an adapter finds the error of its own ``damage()`` there, and its line."""
+    capture = measured(tmp_path, runtime=CANNOT_DAMAGE, recovery_fault="empty_record")
+    assert rows([capture])[0]["reasons"] == "recovery_fault_not_fired"
+    (output,) = (tmp_path / "evidence.cells").glob("*/harness/output.txt")
+    said = output.read_text()
+    assert "FileNotFoundError: nothing is stored that could have empty_record" in said
+    assert "tests/recovery/adapters.py:" in said
