@@ -1,12 +1,12 @@
 """What a runtime in another language runs instead of calling us: the executor, and ``reach``.
 
-    python -P -m rcr_probes.foreign call CWD PLACE VERB PID [KEY]
-    python -P -m rcr_probes.foreign reach CWD PLACE VERB PID POINT [AUDIT_FILE]
+    python -P -m rcr_probes.foreign call CWD PLACE VERB ATTEMPT PID [KEY]
+    python -P -m rcr_probes.foreign reach CWD PLACE VERB ATTEMPT PID POINT [AUDIT_FILE]
 
-The harness makes both commands up to the part in brackets and POINT; PID is the phase's. Each is a
-process of its own, so the runtime owns neither the ledgers nor the events; what this module imports
-is paid each time. Whoever it was that ran one, a shell perhaps, it is the runtime that came there:
-the process that the phase started.
+The harness makes both commands up to the part in brackets and POINT; ATTEMPT and PID are the
+phase's. Each is a process of its own, so the runtime owns neither the ledgers nor the events; what
+this module imports is paid each time. Whoever it was that ran one, a shell perhaps, it is the
+runtime that came there: the process that the phase started.
 """
 
 from __future__ import annotations
@@ -23,51 +23,52 @@ import msgspec
 
 from rcr_probes import folder, phase
 from rcr_probes.errors import RuntimeUnusable, code_of
-from rcr_probes.model import Cell, Json
+from rcr_probes.model import Json
 from rcr_probes.runtime import load
 
 _FAILED = 1
 
 
-def _call(place: str, verb: str, above: Sequence[int], key: str | None) -> None:
-    """Perform the action once: the request comes on stdin, the evidence goes to stdout.
+def _call(running: phase.Phase, given: bytes, key: str | None) -> None:
+    """Perform the action once: the evidence goes to stdout.
 
     Args:
-        place: the cell's folder.
-        verb: of the phase in which it is called.
-        above: the processes between the phase's and this one, from the runtime's own.
+        running: the phase in which it is called.
+        given: the request, as JSON.
         key: the operation key to act under, where it is another than the operation's.
     """
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, Json])
-    operation = _phase(place, verb, above).operation
+    request = msgspec.json.decode(given, type=dict[str, Json])
+    operation = running.operation
     evidence = operation.executor(key or operation.key, request)
     sys.stdout.buffer.write(msgspec.json.encode(evidence) + b"\n")
     sys.stdout.buffer.flush()
 
 
-def _reach(place: str, verb: str, above: Sequence[int], point: str, path: str | None) -> None:
-    """Say for the runtime that it came to a point; a fault may strike it.
-
-    Raises:
-        RuntimeUnusable: nobody above us is the runtime, so that a strike would not be its end.
-        Exception: whatever the fault that strikes here raises; the process is to fail as well.
-    """
-    _phase(place, verb, above).reached(point, path)
-
-
 class _Outside(phase.Phase):
     """The phase that is running, seen from the runtime's process: whoever tells of it, it came."""
 
-    def __init__(self, place: str, verb: str, cell: Cell, above: Sequence[int]) -> None:
+    def __init__(self, place: str, verb: str, attempt: int, above: Sequence[int]) -> None:
+        """Look at what is there.
+
+        Args:
+            place: the cell's folder.
+            verb: of the phase.
+            attempt: the number of its attempt.
+            above: the processes between the phase's and this one, from the runtime's own.
+        """
         self._above = above
-        runtime = above[0] if above else os.getppid()
-        super().__init__(place, verb, cell, load(cell.runtime), verb, lambda: runtime)
+        runtime, cell = above[0] if above else os.getppid(), folder.read_cell(place)
+        super().__init__(place, verb, cell, load(cell.runtime), verb, lambda: runtime, attempt)
 
     def reached(self, name: str, path: str | None) -> None:
         """As for any phase.
 
         Where the strike kills the runtime, what it had between itself and us ends with it, and so
         do we: nobody is left who could take our end for an answer, or an action for its own.
+
+        Raises:
+            RuntimeUnusable: nobody above us is the runtime, so that a strike would not be its end.
+            Exception: whatever the fault that strikes raises; the process is to fail as well.
         """
         if not self._above:
             raise RuntimeUnusable(
@@ -85,10 +86,6 @@ class _Outside(phase.Phase):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         os._exit(_FAILED)
-
-
-def _phase(place: str, verb: str, above: Sequence[int]) -> phase.Phase:
-    return _Outside(place, verb, folder.read_cell(place), above)
 
 
 def _above(top: int) -> list[int]:
@@ -111,17 +108,19 @@ def _parent(pid: int) -> int:
 
 def main(words: Sequence[str]) -> NoReturn:
     """Do what the words say, in the directory in which the harness is, and end this process."""
-    what, where, place, verb, top, *rest = words
+    what, where, place, verb, attempt, top, *rest = words
     point, path = (*rest, None, None)[:2]
     if path is not None:
         path = os.path.abspath(path)  # as the runtime means it
     os.chdir(where)
     try:
+        given = sys.stdin.buffer.read() if what == "call" else b""
+        running = _Outside(place, verb, int(attempt), _above(int(top)))
         if what == "call":
-            _call(place, verb, _above(int(top)), point)
+            _call(running, given, point)
         else:
             assert point is not None
-            _reach(place, verb, _above(int(top)), point, path)
+            running.reached(point, path)
     except Exception as raised:
         sys.stderr.write(f"{code_of(raised)}: {raised}\n")
         sys.stderr.flush()

@@ -77,7 +77,7 @@ def perform(place: str, verb: str, parent: int) -> None:
     attempt = 0 if verb == DECIDE else fence.enter(os.path.join(place, folder.ATTEMPTS)).number
     attempt += verb == "force"  # one more call comes after the one that was there
     phase = Phase(place, verb, cell, runtime, verb, attempt=attempt)
-    points.watch(phase.reached, _outside(place, verb, cell))
+    points.watch(phase.reached, _outside(place, verb, cell, attempt))
     error = NONE
     try:
         match verb:
@@ -113,10 +113,10 @@ def asks(cell: Cell, runtime: Runtime) -> bool:
     return bool(offered(runtime, "state_at_points")) and strace.parse(cell.point) is None
 
 
-def _outside(place: str, verb: str, cell: Cell) -> points.Outside:
+def _outside(place: str, verb: str, cell: Cell, attempt: int) -> points.Outside:
     """The commands do their part where we are, wherever they are run."""
     words = (sys.executable, "-P", "-m", _FOREIGN)
-    rest = (os.getcwd(), place, verb, str(os.getpid()))
+    rest = (os.getcwd(), place, verb, str(attempt), str(os.getpid()))
     _, point = _armed(verb, cell) or (NONE, NONE)
     armed = point if point in POINTS else None
     return points.Outside((*words, "call", *rest), (*words, "reach", *rest), armed)

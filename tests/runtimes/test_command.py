@@ -57,7 +57,7 @@ if stored.exists():
     answer("answer", {"error": None})
 reach("before_action")
 done = subprocess.run(
-    order["executor"], input=json.dumps(order["request"]), capture_output=True, text=True
+    order["executor"], input=json.dumps(order["request"]), stdout=subprocess.PIPE, text=True
 )
 heard("evidence", json.loads(done.stdout))
 reach("after_action")
@@ -221,12 +221,18 @@ def test_its_recovery_is_struck_inside_the_executor_that_it_runs() -> None:
     assert (found["verdict"], found["effects_after_recovery"]) == ("duplicate_effect", 2)
 
 
-@pytest.mark.usefixtures("described")
-def test_its_recovery_is_held_until_another_has_finished() -> None:
-    """The process that told the point waits, and the command with it."""
-    held = {"recovery_fault": "held@before_action", "recoverers": 2}
-    (found,), _ = ran({"point": "before_action", "fault": "kill", **held})
-    assert (found["verdict"], found["effects_after_recovery"]) == ("duplicate_effect", 2)
+@pytest.mark.parametrize(("variant", "effects"), [("baseline", 2), ("fenced", 1)])
+def test_its_recovery_is_held_until_another_has_finished(
+    described: Path, variant: str, effects: int
+) -> None:
+    """The command waits; what it calls then carries its own attempt, where that is fenced off."""
+    (described / "runtime.toml").write_text(toml({**DESCRIBED, "variants": ["baseline", "fenced"]}))
+    held = {"recovery_fault": "held@before_action", "recoverers": 2, "variant": variant}
+    (found,), _ = ran({"point": "before_action", "fault": "kill", **held}, keep=True)
+    assert (found["calls_after_recovery"], found["effects_after_recovery"]) == (2, effects)
+    (output,) = Path("evidence.cells").glob("*/harness/output.txt")
+    fenced_off = "FENCED: attempt 2 came after attempt 3" in output.read_text()
+    assert fenced_off is (variant == "fenced")
 
 
 TOLD = "[*words, point, *path]"
