@@ -54,7 +54,7 @@ def run_phase(
     Args:
         start: ``fork`` (from this warm, single-threaded process) or ``spawn`` (a new interpreter).
         place: the cell's folder.
-        verb: ``fault``, ``recover`` or ``force``.
+        verb: one that ``phase.perform`` knows.
         deadline: seconds; a phase that overruns is killed with its whole process group.
         under: the program, and its arguments, that becomes the phase's process; ``spawn`` alone.
         hung: whether the phase has proven that it hangs, and is to be ended now; cheap.

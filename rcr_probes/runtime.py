@@ -112,8 +112,8 @@ class Runtime(Protocol):
     #     The pids of its long-lived processes, never the phase's own: the fault ``kill_host``. It
     #     is asked in the process that reached the point.
     # def damage(self, operation: Operation, kind: str) -> tuple[str | None, int | None]
-    #     Put what it stored wrong, as recovery is to find it: the kinds of ``model.DAMAGE``. Where
-    #     that is its audit, the audit's path and the number of whole lines that it has then.
+    #     Put what it stored wrong, as recovery is to find it: the kinds of ``vocabulary.DAMAGE``.
+    #     Where that is its audit, the audit's path and the number of whole lines that it has then.
     # def lock(self, operation: Operation) -> str
     #     The path of the lock file that its attempts hold, so that a stale one can be left there.
     # def decide(self, operation: Operation, effect: str) -> None
