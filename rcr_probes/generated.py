@@ -35,7 +35,7 @@ _OVER = ("after_action", "after_result", "completion_audit", "response")  # the 
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class Recording:
     """What the operation did when nothing struck.
 
     Attributes:
@@ -57,7 +57,7 @@ def generated(name: str) -> Plan:
     return Plan(name, tuple(_PLANS[name]()))
 
 
-def recorded(variant: str, runtime: str = REFERENCE) -> Recorded:
+def record(variant: str, runtime: str = REFERENCE) -> Recording:
     """Record the operation once, in processes of its own.
 
     Raises:
@@ -75,13 +75,13 @@ def recorded(variant: str, runtime: str = REFERENCE) -> Recorded:
         )
     found = json.loads(done.stdout)
     calls = tuple((str(s), str(c), str(f), int(n)) for s, c, f, n in found["calls"])
-    return Recorded(calls, dict(found["states"]))
+    return Recording(calls, dict(found["states"]))
 
 
 def _syscalls() -> Iterator[Cell]:
     """Where the effect is there already, also with an executor that knows the key."""
-    yield from _at_calls(BASELINE, recorded(BASELINE).calls)
-    yield from _at_calls(_FSYNC, (call for call in recorded(_FSYNC).calls if call[1] in _SYNCED))
+    yield from _at_calls(BASELINE, record(BASELINE).calls)
+    yield from _at_calls(_FSYNC, (call for call in record(_FSYNC).calls if call[1] in _SYNCED))
 
 
 def _at_calls(variant: str, calls: Iterable[tuple[str, str, str, int]]) -> Iterator[Cell]:
@@ -94,14 +94,14 @@ def _at_calls(variant: str, calls: Iterable[tuple[str, str, str, int]]) -> Itera
 
 def _power() -> Iterator[Cell]:
     for variant in (BASELINE, _FSYNC):
-        states = recorded(variant).states[POWER_LOSS]
+        states = record(variant).states[POWER_LOSS]
         yield from _at_states(POWER_LOSS, variant, states)
 
 
 def _power_local() -> Iterator[Cell]:
     """Where the effect is there, and is at risk: just now, and with all of its record written."""
     for variant in (BASELINE, _FSYNC):
-        states = recorded(variant).states[POWER_LOSS_LOCAL]
+        states = record(variant).states[POWER_LOSS_LOCAL]
         at_risk = {point: states[point] for point in ("after_action", "response")}
         yield from _at_states(POWER_LOSS_LOCAL, variant, at_risk)
 

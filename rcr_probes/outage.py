@@ -49,7 +49,7 @@ def happen(place: str, cell: Cell, ended: str, files: Mapping[str, str]) -> bool
     number = state_of(cell.fault)
     if number is None or ended != FAULTS[cell.kind]:
         return False
-    changes = recorded(place, cell.kind)
+    changes = changes_until(place, cell.kind)
     try:
         found = power.explored(changes)
         if power.standing(changes) != _tree(place, _tops(cell.kind)):
@@ -87,7 +87,7 @@ def _tell(place: str, value: dict[str, Json]) -> None:
     ledger.append(path, EventLine("fault", "fault", told, os.getpid(), audit, time.time()))
 
 
-def recorded(place: str, kind: str, until: str | None = None) -> list[power.Change]:
+def changes_until(place: str, kind: str, until: str | None = None) -> list[power.Change]:
     """What was done to what may be lost in a cell whose phase ran under the recorder.
 
     Args:

@@ -24,7 +24,7 @@ _NOWHERE = "fsync@.#65535"
 FAILED = 1
 
 
-def recorded(place: str, runtime: str, variant: str) -> dict[str, Json] | str:
+def record(place: str, runtime: str, variant: str) -> dict[str, Json] | str:
     """What was recorded; or else what the phase printed, which did not come to its end.
 
     Args:
@@ -61,7 +61,7 @@ def recorded(place: str, runtime: str, variant: str) -> dict[str, Json] | str:
             calls.append([step, one.call, names.get(path, path), one.nth])
     states = {
         kind: {
-            point: len(power.explored(outage.recorded(place, kind, until=point)).states)
+            point: len(power.explored(outage.changes_until(place, kind, until=point)).states)
             for point in dict.fromkeys(reached)
         }
         for kind in POWER_LOSSES
@@ -75,7 +75,7 @@ def main(parent: int, runtime: str, variant: str) -> int:
     linux.adopt_descendants()
     try:
         with scratch() as place:
-            found = recorded(str(place / "cell"), runtime, variant)
+            found = record(str(place / "cell"), runtime, variant)
     except RcrError as error:
         found = error.cause
     if isinstance(found, str):

@@ -61,7 +61,7 @@ def test_a_generated_plan_is_the_same_each_time_and_is_listed_as_any_other(
 
 def test_every_call_is_struck_in_every_way_under_every_policy_once(syscalls: Plan) -> None:
     """The product is whole; an executor with a key joins where an effect may be there already."""
-    calls = [c for v in ("baseline", "fsync") for c in generated.recorded(v).calls]
+    calls = [c for v in ("baseline", "fsync") for c in generated.record(v).calls]
     assert {call[1] for call in calls} == {
         "mkdir", "openat", "write", "rename", "unlink", "fsync",
     }  # fmt: skip
@@ -70,7 +70,7 @@ def test_every_call_is_struck_in_every_way_under_every_policy_once(syscalls: Pla
     counted = Counter((c.point, c.variant, c.dedupe) for c in syscalls.cells)
     assert set(counted.values()) == {len(CALL_FAULTS) * len(ways)}
     points = {point for point, variant, _ in counted if variant == "baseline"}
-    assert points == {f"{c}@{f}#{n}" for _, c, f, n in generated.recorded("baseline").calls}
+    assert points == {f"{c}@{f}#{n}" for _, c, f, n in generated.record("baseline").calls}
     keyed = {point for point, _, dedupe in counted if dedupe == "operation_key"}
     assert {p for p in keyed if not p.startswith("fsync")} == {*PART}
     assert {c.point.partition("@")[0] for c in syscalls.cells if c.variant == "fsync"} == {"fsync"}
@@ -169,7 +169,7 @@ def test_a_power_plan_has_every_state_of_its_points_once(
     cells = plans.read(name).cells
     assert tuple(dict.fromkeys(c.point for c in cells)) == points
     for variant in ("baseline", "fsync"):
-        states = generated.recorded(variant).states[kind]
+        states = generated.record(variant).states[kind]
         assert tuple(states) == POINTS
         for point, count in states.items():
             own = [c for c in cells if (c.point, c.variant) == (point, variant)]
@@ -185,7 +185,7 @@ def test_a_recorded_count_is_the_one_that_the_struck_phase_has(kind: str, tmp_pa
     cells = [Cell(point=p, fault=f"{kind}#0", policy="never", variant="fsync") for p in POINTS]
     evidence = runs.run(Plan("lost", tuple(cells)), tmp_path / "evidence")
     found = {c.cell.point: told(c) for c in evidence.captures()}
-    assert found == generated.recorded("fsync").states[kind]
+    assert found == generated.record("fsync").states[kind]
 
 
 def told(capture: Capture) -> int:
@@ -196,7 +196,7 @@ def told(capture: Capture) -> int:
 def test_what_cannot_be_recorded_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A runtime that fails by itself, and a machine without strace."""
     with pytest.raises(PlanError, match=r"could not be recorded: .*'NoSuchRuntime'"):
-        generated.recorded("baseline", "rcr_probes.reference:NoSuchRuntime")
+        generated.record("baseline", "rcr_probes.reference:NoSuchRuntime")
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(PlanError, match="sudo apt install strace"):
         plans.read("syscalls")
@@ -224,7 +224,7 @@ def test_a_recording_that_is_killed_takes_all_of_it_along(tmp_path: Path) -> Non
     """Neither the phase nor the tracer outlives whoever asked for the plan."""
     told = tmp_path / "told"
     (tmp_path / "hanging.py").write_text(HANGING.replace("TOLD", repr(str(told))))
-    program = "from rcr_probes import generated; generated.recorded('baseline', 'hanging:Runtime')"
+    program = "from rcr_probes import generated; generated.record('baseline', 'hanging:Runtime')"
     asking = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path)
     try:
         until(lambda: told.exists() and told.read_text() != "")

@@ -71,7 +71,7 @@ def test_the_folder_is_the_planned_state_of_what_was_recorded(
 ) -> None:
     """What stood there when the power went is what was recorded; what stands there is the state."""
     for capture, place in zip(*kept, strict=True):
-        changes = outage.recorded(str(place), "power_loss")
+        changes = outage.changes_until(str(place), "power_loss")
         found = power.explored(changes)
         value = told(capture)
         assert tree(place / outage.BEFORE) == power.standing(changes)
@@ -142,7 +142,7 @@ def test_an_effect_that_was_lost_may_be_made_again(local: list[tuple[Capture, Pa
 
 def losing(place: Path, point: str, *losses: tuple[str, str]) -> list[int]:
     """The states at a point in which one of these losses occurred."""
-    changes = outage.recorded(str(place), "power_loss", until=point)
+    changes = outage.changes_until(str(place), "power_loss", until=point)
     words = [dict(power.told(changes, state)) for state in power.explored(changes).states]
     folder = "runtime/approvals/"
     own = {"record": folder + RECORD, "lock": folder + RECORD.replace("json", "lock")}
