@@ -1,6 +1,6 @@
 """The frozen nouns: what is planned, what was measured, and what was derived from it.
 
-And what they are as JSON, and which of their effects are left.
+And what they are as JSON, how a state is shown, and which of their effects are left.
 """
 
 from __future__ import annotations
@@ -167,6 +167,12 @@ def effects_left(events: Iterable[Noted]) -> list[Noted]:
         elif event.lane == "fault" and isinstance(number := event.value.get("effects"), int):
             del there[max(number, 0) :]
     return there
+
+
+def shown(seen: Recorded) -> Mapping[str, Json]:
+    """A recorded state as the value of a state event."""
+    evidence = [dict(one) for one in seen.evidence or ()]
+    return {"status": seen.status, "execution": seen.execution, "evidence": evidence}
 
 
 @dataclass(frozen=True, slots=True)

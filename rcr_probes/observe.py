@@ -10,12 +10,12 @@ from typing import Literal
 
 import msgspec
 
-from rcr_probes import faults, folder, held, ledger, process, receiving
+from rcr_probes import faults, fence, folder, held, ledger, process, receiving
 from rcr_probes.errors import code_of
 from rcr_probes.faults import Target
 from rcr_probes.ledger import CallLine, EffectLine, EventLine, Ledger
-from rcr_probes.model import Cell, Effect, Event, Observation, Recorded, effects_left
-from rcr_probes.phase import STATE, shown
+from rcr_probes.model import Cell, Effect, Event, Observation, Recorded, effects_left, shown
+from rcr_probes.phase import STATE
 from rcr_probes.process import Ended
 from rcr_probes.runtime import Operation, Runtime, recorded
 from rcr_probes.vocabulary import (
@@ -176,7 +176,7 @@ def observe(
         calls=len(calls.lines),
         error=answer,
         ended=how,
-        settled=process.fence_is_free(place)
+        settled=fence.all_over(os.path.join(place, folder.ATTEMPTS))
         and held.pid(place) is None
         and not (ended and ended.left_behind)
         and not in_flight,

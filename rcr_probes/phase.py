@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,10 +18,10 @@ from pathlib import Path
 import msgspec
 
 from rcr_probes import (
+    audited,
     executors,
     faults,
     fence,
-    files,
     folder,
     held,
     ledger,
@@ -34,7 +33,7 @@ from rcr_probes import (
 from rcr_probes.errors import code_of
 from rcr_probes.executors import Marker
 from rcr_probes.late import Late
-from rcr_probes.model import Cell, Json, Recorded
+from rcr_probes.model import Cell, Json, Recorded, shown
 from rcr_probes.runtime import Executor, Operation, Runtime, made, offered, recorded
 from rcr_probes.vocabulary import (
     BASELINE,
@@ -350,7 +349,7 @@ class Phase:
 
     def _sample_audit(self) -> None:
         for path, seen in self._audited.items():
-            lines = _lines(path)
+            lines = audited.lines(path)
             for line in lines[seen:]:
                 self.emit("audit", line, path)
             self._audited[path] = max(seen, len(lines))
@@ -377,44 +376,6 @@ class Phase:
         if stored is not None:
             with open(os.path.join(place, folder.STATE), "wb") as file:
                 file.write(msgspec.json.encode(stored))
-
-
-def shown(seen: Recorded) -> Mapping[str, Json]:
-    """A recorded state as the value of a state event."""
-    return {
-        "status": seen.status,
-        "execution": seen.execution,
-        "evidence": [dict(e) for e in seen.evidence or ()],
-    }
-
-
-def _lines(path: str) -> list[dict[str, Json]]:
-    """What each whole line of an audit file tells; nothing where a fault stands."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return []
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return []  # a device that a fault put there, which may never come to an end
-        whole = files.rest(fd).split(b"\n")[:-1]
-    except OSError:
-        return []
-    finally:
-        os.close(fd)
-    return [_event(line) for line in whole]
-
-
-def _event(line: bytes) -> dict[str, Json]:
-    """What it calls its event, and the codes of its ``reasons``, where it gives any."""
-    try:
-        told = msgspec.json.decode(line, type=dict[str, Json])
-        event = {"event": str(told["event"])}
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
-        return {"event": ledger.UNREADABLE}
-    reasons = told.get("reasons")
-    coded = isinstance(reasons, list) and all(isinstance(r, str) for r in reasons)
-    return {**event, "reasons": reasons} if coded and reasons else event
 
 
 if __name__ == "__main__":

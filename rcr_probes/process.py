@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rcr_probes import fence, folder, linux, phase, room
+from rcr_probes import folder, linux, phase, room
 from rcr_probes.vocabulary import HANG
 
 _GRACE = 0.5  # seconds that a process has to end by itself once its phase has ended
@@ -96,11 +96,6 @@ def finish(begun: Begun, deadline: float, hung: Callable[[], bool] | None = None
     _, status = os.waitpid(pid, 0)
     left_behind = end_orphans()
     return Ended(pid, over or _how(status), time.monotonic() - begun.at, left_behind)
-
-
-def fence_is_free(place: str) -> bool:
-    """Whether nobody who inherited the fence of any attempt on this cell is alive."""
-    return fence.all_over(os.path.join(place, folder.ATTEMPTS))
 
 
 @contextmanager

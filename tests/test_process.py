@@ -1,4 +1,4 @@
-"""The fence and the end of a phase's process: who may still act is known, not guessed."""
+"""The fence around a process and its orphan: who may still act is known, not guessed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from rcr_probes import fence, folder, process
+from rcr_probes import fence, folder
 from rcr_probes.model import Cell
 
 
@@ -14,11 +14,12 @@ def test_a_fence_is_free_when_nobody_who_inherited_it_is_alive(tmp_path: Path) -
     """Held by a process, then by its orphan alone, then by nobody."""
     place = str(tmp_path / "cell")
     folder.make(place, Cell(point="none", fault="none"))
-    assert process.fence_is_free(place)
+    attempts = os.path.join(place, folder.ATTEMPTS)
+    assert fence.all_over(attempts)
     told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
-        fence.enter(os.path.join(place, folder.ATTEMPTS))
+        fence.enter(attempts)
         orphan = os.fork()
         if orphan == 0:
             signal.pause()
@@ -27,10 +28,10 @@ def test_a_fence_is_free_when_nobody_who_inherited_it_is_alive(tmp_path: Path) -
     orphan = int.from_bytes(os.read(told, 4), "big")
     try:
         os.waitpid(pid, 0)
-        assert not process.fence_is_free(place)
+        assert not fence.all_over(attempts)
     finally:
         os.kill(orphan, signal.SIGKILL)
         os.close(told)
         os.close(tell)
-    while not process.fence_is_free(place):  # the kernel frees it when the orphan is gone
+    while not fence.all_over(attempts):  # the kernel frees it when the orphan is gone
         os.sched_yield()

@@ -7,19 +7,18 @@ figures without events, and is held against what it gives.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rcr_probes import judge, strace
 from rcr_probes.model import (
     Cell,
     Effect,
     Event,
-    Json,
     Measurement,
     Observation,
-    Recorded,
     as_map,
     effects_left,
+    shown,
 )
 from rcr_probes.vocabulary import (
     ENDING_FAULTS,
@@ -282,7 +281,7 @@ def _states(measured: Measurement) -> Iterator[str]:
             if observed.ended == "exit":
                 yield f"its {after} phase ended, but no event says in which state."
             continue
-        last, stored = states[-1], _stored(observed.recorded)
+        last, stored = states[-1], shown(observed.recorded)
         if "error" in last:  # the phase itself could not read it
             continue
         for name, word in {"state": "status", "execution": "execution"}.items():
@@ -293,12 +292,6 @@ def _states(measured: Measurement) -> Iterator[str]:
                 )
         if last.get("evidence") != stored["evidence"]:
             yield f"the evidence recorded after {after} is not that of its events."
-
-
-def _stored(recorded: Recorded) -> Mapping[str, Json]:
-    """A recorded state as a state event shows it."""
-    evidence = [dict(one) for one in recorded.evidence or ()]
-    return {"status": recorded.status, "execution": recorded.execution, "evidence": evidence}
 
 
 def _never(measured: Measurement) -> Iterator[str]:
@@ -312,7 +305,7 @@ def _never(measured: Measurement) -> Iterator[str]:
         return
     if last.events != first.events:
         yield "no recovery ran, but it has events after those of the fault."
-    seen = [(_stored(o.recorded), o.effects, o.calls) for o in (first, last)]
+    seen = [(shown(o.recorded), o.effects, o.calls) for o in (first, last)]
     if seen[0] != seen[1]:
         yield "no recovery ran, but its state, effects or calls are not those after the fault."
 

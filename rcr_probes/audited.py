@@ -1,0 +1,40 @@
+"""What a runtime's audit file tells, line by line, as far as the harness reads any audit."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import msgspec
+
+from rcr_probes import files, ledger
+from rcr_probes.model import Json
+
+
+def lines(path: str) -> list[dict[str, Json]]:
+    """What each whole line of an audit file tells; nothing where a fault stands."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return []  # a device that a fault put there, which may never come to an end
+        whole = files.rest(fd).split(b"\n")[:-1]
+    except OSError:
+        return []
+    finally:
+        os.close(fd)
+    return [_event(line) for line in whole]
+
+
+def _event(line: bytes) -> dict[str, Json]:
+    """What it calls its event, and the codes of its ``reasons``, where it gives any."""
+    try:
+        told = msgspec.json.decode(line, type=dict[str, Json])
+        event = {"event": str(told["event"])}
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+        return {"event": ledger.UNREADABLE}
+    reasons = told.get("reasons")
+    coded = isinstance(reasons, list) and all(isinstance(r, str) for r in reasons)
+    return {**event, "reasons": reasons} if coded and reasons else event
