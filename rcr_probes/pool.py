@@ -172,7 +172,7 @@ class LeanWorker:
             except EvidenceError:
                 return worker.broken(job, "its capture cannot be read")
         self.end()
-        capture = worker.recovered(job)
+        capture = worker.left_by(job)
         if not job.keep:
             folder.remove(job.folder)
         waiting, self._unanswered = self._unanswered, deque()

@@ -12,20 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rcr_probes import (
-    fence,
-    folder,
-    held,
-    ledger,
-    locked,
-    observe,
-    phase,
-    process,
-    request,
-    witness,
-)
+from rcr_probes import folder, held, ledger, locked, observe, phase, process, request, testimony
 from rcr_probes.ledger import EventLine
-from rcr_probes.model import Cell, Effect, Json, as_map
+from rcr_probes.model import Cell, Json
 from rcr_probes.process import Begun, Ended
 from rcr_probes.runtime import Operation, Runtime, offered
 from rcr_probes.vocabulary import (
@@ -39,12 +28,11 @@ from rcr_probes.vocabulary import (
     at_point,
     recovery_phases,
 )
-from rcr_probes.witness import Envelope, Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One cell that is to be recovered.
+    """One cell that is measured: where, how, and what is needed of its runtime.
 
     Attributes:
         place: its folder.
@@ -53,6 +41,7 @@ class Site:
         deadline: seconds for each phase.
         runtime: under probe.
         in_hand: the operation, as recovery has it in hand.
+        files: the names that the runtime gives to files, each with the file's path.
         settle: waits until nothing that was sent can land any more, and says what still can.
     """
 
@@ -62,6 +51,7 @@ class Site:
     deadline: float
     runtime: Runtime
     in_hand: Operation
+    files: Mapping[str, str]
     settle: Callable[[], tuple[str, ...]]
 
 
@@ -73,50 +63,46 @@ class Original:
         pid: of the process that acts once it is let go; None where none is held.
     """
 
-    def __init__(self, ended: Ended, place: str, begun: Begun | None, pid: int | None) -> None:
+    def __init__(self, ended: Ended, site: Site, begun: Begun | None, pid: int | None) -> None:
         self.ended = ended
         self.pid = pid
-        self._place = place
+        self._site = site
         self._begun = begun
 
-    def let_go(self, deadline: float) -> None:
+    def let_go(self) -> None:
         """Let it act, and wait until it has ended; nothing is done where none is held."""
         if self.pid is None:
             return
-        held.release(self._place)
-        begun = self._begun or Begun(self.pid, time.monotonic(), self._place)
-        self.ended = process.finish(begun, deadline)
+        place = self._site.place
+        held.release(place)
+        begun = self._begun or Begun(self.pid, time.monotonic(), place)
+        self.ended = process.finish(begun, self._site.deadline)
         self.pid = None
 
 
 @contextlib.contextmanager
-def original(
-    place: str, cell: Cell, start: str, deadline: float, run: Callable[[], Ended]
-) -> Iterator[Original]:
+def original(site: Site, run: Callable[[Site], Ended]) -> Iterator[Original]:
     """Run the fault phase; one that is to act late is held, and is gone after the block.
 
     Args:
-        place: the cell's folder.
-        cell: what is planned.
-        start: ``fork`` or ``spawn``.
-        deadline: seconds.
+        site: the cell.
         run: runs the phase, where nothing of it is to be held.
     """
-    if cell.recovery_fault not in ORIGINALS:
-        yield Original(run(), place, None, None)
+    if site.cell.recovery_fault not in ORIGINALS:
+        yield Original(run(site), site, None, None)
         return
-    held.prepare(place)
-    begun = process.begin(start, place, "fault")
+    held.prepare(site.place)
+    begun = process.begin(site.start, site.place, "fault")
     with contextlib.ExitStack() as whatever_comes:
         whatever_comes.callback(process.end, begun.pid)
-        pid = held.awaited(place, begun.pid, deadline)
+        pid = held.awaited(site.place, begun.pid, site.deadline)
         whatever_comes.enter_context(process.spared(pid or begun.pid))
         if pid == begun.pid:
             ended = Ended(pid, ALIVE, time.monotonic() - begun.at, 0)
         else:
-            ended = process.finish(begun, deadline)
+            ended = process.finish(begun, site.deadline)
             whatever_comes.callback(process.end, pid or begun.pid)
-        yield Original(ended, place, begun if pid == begun.pid else None, pid)
+        yield Original(ended, site, begun if pid == begun.pid else None, pid)
 
 
 def recover(site: Site) -> dict[str, Ended]:
@@ -134,7 +120,7 @@ def recover(site: Site) -> dict[str, Ended]:
             if verb == phase.DECIDE and not _find_out(site):
                 continue
             if verb != phase.DECIDE:
-                testify(site)
+                _testify(site)
             ended[verb] = process.run_phase(site.start, site.place, verb, site.deadline)
             if struck and verb == verbs[0] and _was_killed(site, ended[verb]):
                 tell(site.place, {"point": struck[1], "error": FAULTS["kill"]})
@@ -168,14 +154,14 @@ def _interleaved(site: Site, verbs: tuple[str, ...]) -> dict[str, Ended]:
     """The first recoverer is held at its point until the second has finished."""
     first, second = verbs
     held.prepare(site.place)
-    testify(site)
+    _testify(site)
     begun = process.begin(site.start, site.place, first)
     ended: dict[str, Ended] = {}
     with contextlib.ExitStack() as whatever_comes:
         whatever_comes.callback(process.end, begun.pid)
         with process.spared(begun.pid):
             if held.awaited(site.place, begun.pid, site.deadline) is not None:
-                testify(site)
+                _testify(site)
                 ended[second] = process.run_phase(site.start, site.place, second, site.deadline)
                 held.release(site.place)
         ended[first] = process.finish(begun, site.deadline)
@@ -220,69 +206,12 @@ def _find_out(site: Site) -> bool:
     return True
 
 
-# The witness.
-
-
-def testify(site: Site) -> None:
-    """Write what the cell's witness says now, for the recovery that comes next."""
-    path = os.path.join(site.place, folder.WITNESS)
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+def _testify(site: Site) -> None:
+    """Have the cell's witness say what it says now, for the recovery that comes next."""
     # A recoverer that is held is alive, which is for the fence to tell; what an original had sent
     # is in flight.
     sent = site.cell.recovery_fault in ORIGINALS and held.pid(site.place) is not None
-    in_flight = bool(site.settle()) or sent
-    effects, damage = observe.effects(site.place, site.cell)
-    timeline = None if damage else _timeline(site, effects, in_flight)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)  # what was said before is not said now
-    if timeline is not None:
-        with open(path, "wb") as file:
-            file.write(witness.written(timeline))
-
-
-def _timeline(site: Site, effects: tuple[Effect, ...], in_flight: bool) -> Timeline | None:
-    """The envelope of this witness, and its manifest; None of one that is absent."""
-    owner, covers = request.approved(site.cell).operation_key, _covers(site)
-    opposite = () if effects else _of(owner, site.cell)
-    match site.cell.witness:
-        case "absent":
-            return None
-        case "lagging":
-            return _registered(owner, _envelope(owner, 0, (), False))
-        case "foreign":
-            other = f"{owner}-of-another"
-            return _registered(other, _envelope(other, covers, opposite, in_flight))
-        case "damaged":
-            whole = _envelope(owner, covers, effects, in_flight)
-            changed = _envelope(owner, covers, opposite, in_flight)
-            return Timeline(owner, (changed,), {changed["id"]: witness.digest(whole)})
-        case _:
-            return _registered(owner, _envelope(owner, covers, effects, in_flight))
-
-
-def _covers(site: Site) -> int:
-    return fence.over(os.path.join(site.place, folder.ATTEMPTS))
-
-
-def _of(owner: str, cell: Cell) -> tuple[Effect, ...]:
-    """What a witness says that speaks of an effect which is not there."""
-    approved = request.approved(cell)
-    return (Effect("E1", owner, None, approved.target),) * approved.effects
-
-
-def _envelope(owner: str, covers: int, effects: tuple[Effect, ...], in_flight: bool) -> Envelope:
-    named = [{**as_map(e), "effect_id": f"E{n}"} for n, e in enumerate(effects, 1)]
-    return {
-        "id": f"effects-{covers}",
-        "owner": owner,
-        "available_at": covers,
-        "kind": witness.EFFECTS,
-        "body": {"effects": named, "in_flight": in_flight},
-    }
-
-
-def _registered(owner: str, envelope: Envelope) -> Timeline:
-    return Timeline(owner, (envelope,), {envelope["id"]: witness.digest(envelope)})
+    testimony.testify(site.place, site.cell, bool(site.settle()) or sent)
 
 
 def tell(place: str, value: Mapping[str, Json], path: str | None = None) -> None:

@@ -107,7 +107,7 @@ def run_cell(job: Job) -> Capture:
     return _sealed(msgspec.json.decode(data, type=Measured))  # judged is what a reader will read
 
 
-def recovered(job: Job) -> Capture:
+def left_by(job: Job) -> Capture:
     """The capture of a cell whose worker died over it: of what it had measured, if it had."""
     try:
         with open(os.path.join(job.folder, folder.MEASURED), "rb") as file:
@@ -158,14 +158,12 @@ def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
     runtime = load(cell.runtime)
     folder.make(place, cell)
     in_hand = phase.operation(cell, place, "recover", executors.make(place, cell.dedupe, _mute))
-    run = partial(_strike, job, offered(runtime, "files")(in_hand))
-    with (
-        receiving.before(place, cell) as served,
-        recovery.original(place, cell, job.start, job.deadline, run) as original,
-    ):
-        ended["fault"] = original.ended
-        site = Site(place, cell, job.start, job.deadline, runtime, in_hand, served.settle)
-        first, last, forced, lines = _observed(job, site, served, original, ended)
+    files = offered(runtime, "files")(in_hand)
+    with receiving.before(place, cell) as served:
+        site = Site(place, cell, job.start, job.deadline, runtime, in_hand, files, served.settle)
+        with recovery.original(site, _strike) as original:
+            ended["fault"] = original.ended
+            first, last, forced, lines = _observed(site, served, original, ended)
     return Measurement(
         cell=cell,
         source=MEASURED,
@@ -177,24 +175,23 @@ def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
     )
 
 
-def _strike(job: Job, files: Mapping[str, str]) -> Ended:
+def _strike(site: Site) -> Ended:
     """Run the fault phase."""
-    cell, place = job.cell, job.folder
-    under = (*traced.under(place, cell, files), *outage.under(place, cell))
+    cell, place = site.cell, site.place
+    under = (*traced.under(place, cell, site.files), *outage.under(place, cell))
     hung = partial(observe.hung, place) if cell.fault == HANG else None
-    return process.run_phase(_start_of_fault(job), place, "fault", job.deadline, under, hung)
+    return process.run_phase(_start_of_fault(site), place, "fault", site.deadline, under, hung)
 
 
 def _observed(
-    job: Job, site: Site, served: Served, original: Original, ended: dict[str, Ended]
+    site: Site, served: Served, original: Original, ended: dict[str, Ended]
 ) -> tuple[Observation, Observation, Forced, Sequence[EventLine]]:
     """What follows the fault phase of a cell, with what was seen after each; and every event."""
-    cell, place, runtime, in_hand = job.cell, job.folder, site.runtime, site.in_hand
+    cell, place, runtime, in_hand = site.cell, site.place, site.runtime, site.in_hand
     apart = not phase.asks(cell, runtime)
-    ask = partial(observe.ask, place, job.start, job.deadline)
-    files = offered(runtime, "files")(in_hand)
-    traced.note(place, cell, ended["fault"], files)
-    dark = outage.happen(place, cell, ended["fault"].how, files)
+    ask = partial(observe.ask, place, site.start, site.deadline)
+    traced.note(place, cell, ended["fault"], site.files)
+    dark = outage.happen(place, cell, ended["fault"].how, site.files)
     asked = ask("fault") if apart or dark else None
     in_flight = served.settle()
     served.age()
@@ -202,8 +199,7 @@ def _observed(
     first = observe.observe(
         place, lines, runtime, in_hand, "fault", ended["fault"], asked, cell, in_flight
     )
-    _write(place, first)
-    forced, ended["force"] = _force(job, served)
+    forced, ended["force"] = _force(site, served)
     struck = observe.strike(lines.lines, runtime, in_hand)
     if struck is not None:
         struck.lift()
@@ -211,41 +207,35 @@ def _observed(
     if cell.policy != "never":
         recoveries = recovery.recover(site)
         ended |= recoveries
-        original.let_go(job.deadline)
+        original.let_go()
         asked = ask("recover") if apart else None
     in_flight = served.settle()
     lines = observe.written(place, since=lines)
     whole = recovery.last(recoveries, cell, original)
     last = observe.observe(place, lines, runtime, in_hand, "recover", whole, asked, cell, in_flight)
-    _write(place, last)
     return first, last, forced, lines.lines
 
 
-def _start_of_fault(job: Job) -> str:
+def _start_of_fault(one: Job | Site) -> str:
     """How the fault phase is started: strace is put before a new interpreter alone."""
-    stracing = traced.by_strace(job.cell) or job.cell.kind in POWER_LOSSES
-    return "spawn" if stracing else job.start
+    stracing = traced.by_strace(one.cell) or one.cell.kind in POWER_LOSSES
+    return "spawn" if stracing else one.start
 
 
-def _force(job: Job, served: Served) -> tuple[Forced, Ended]:
+def _force(site: Site, served: Served) -> tuple[Forced, Ended]:
     """Force one call in a copy of the cell's outside world, and see what stands there after.
 
     The executor is called past the runtime, so the world is all that the copy needs.
     """
-    copy = folder.copy_world(job.folder, job.cell)
+    copy = folder.copy_world(site.place, site.cell)
     with served.copied(copy) as there:
-        ended = process.run_phase(job.start, copy, "force", job.deadline)
+        ended = process.run_phase(site.start, copy, "force", site.deadline)
         in_flight = there.settle()
-    stands, damage = observe.effects(copy, job.cell)
+    stands, damage = observe.effects(copy, site.cell)
     if damage or in_flight:
         return Forced(stands, "damaged"), ended
     answer = observe.returned(observe.written(copy).lines, "force")
     return Forced(stands, answer or ("deadline" if ended.how == "deadline" else "crash")), ended
-
-
-def _write(place: str, observed: Observation) -> None:
-    """The first observation is on disk while the fault still stands."""
-    ledger.append(os.path.join(place, folder.OBSERVATIONS), observed)
 
 
 def _mute(lane: Lane, value: Mapping[str, Json]) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes import folder, held, linux, process, recovery
+from rcr_probes import executors, folder, held, linux, phase, process, recovery
 from rcr_probes.model import Cell
+from rcr_probes.recovery import Site
+from rcr_probes.reference import approval
 from rcr_probes.vocabulary import ORIGINALS
 from tests.run.cells import alive, ends
 
@@ -25,7 +27,7 @@ def made(tmp_path: Path, recovery_fault: str) -> tuple[str, Cell]:
     return place, cell
 
 
-def never() -> process.Ended:
+def never(site: Site) -> process.Ended:
     raise AssertionError("an original is run by itself")
 
 
@@ -34,7 +36,10 @@ def worker(place: str, cell: Cell, start: str, breaks: bool) -> None:
     linux.die_with(os.getppid())  # a test that fails leaves nobody, either
     atexit._clear()  # what pytest does at its exit is not a phase's to do, and takes long
     linux.adopt_descendants()
-    with recovery.original(place, cell, start, DEADLINE, never) as original:
+    runtime, executor = approval(), executors.make(place, cell.dedupe, lambda *_: None)
+    in_hand = phase.operation(cell, place, "recover", executor)
+    site = Site(place, cell, start, DEADLINE, runtime, in_hand, {}, lambda: ())
+    with recovery.original(site, never) as original:
         Path(place, "told.tmp").write_text(str(original.pid))
         Path(place, "told.tmp").rename(Path(place, "told"))
         if breaks:

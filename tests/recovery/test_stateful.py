@@ -24,12 +24,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rcr_probes import executors, faults, fence, folder, ledger, points, recovery
+from rcr_probes import executors, faults, fence, folder, ledger, points, testimony
 from rcr_probes.faults import Target
 from rcr_probes.ledger import EffectLine
 from rcr_probes.model import Cell
 from rcr_probes.phase import operation
-from rcr_probes.recovery import Site
 from rcr_probes.reference import ApprovalRuntime, approval, audit
 from rcr_probes.runtime import Operation
 from rcr_probes.vocabulary import AUDIT_POINTS, POINTS
@@ -114,8 +113,7 @@ class Course(RuleBasedStateMachine):
         assert found in ([], ["marker-0"])
 
     def testify(self) -> None:
-        site = Site(self.place, self.cell, "fork", 1.0, self.runtime, self.operation(0), lambda: ())
-        recovery.testify(site)
+        testimony.testify(self.place, self.cell, in_flight=False)
 
     def begin(self, verb: str, struck: Strike, tell: int | None) -> int:
         """Fork a phase: it comes to its points, and is struck, or stays, at one of them."""

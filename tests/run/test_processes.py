@@ -107,4 +107,4 @@ def test_what_was_measured_survives_a_worker_that_dies_judging(
         patched.setattr(worker, "derive", dies)
         with pytest.raises(KeyboardInterrupt):
             worker.run_cell(job)
-    assert verdict(worker.recovered(job))[0] == "duplicate_effect"
+    assert verdict(worker.left_by(job))[0] == "duplicate_effect"
