@@ -32,7 +32,8 @@ held: room folder
 room: errors
 late: model held executors
 locked: fence folder linux process
-recovery: vocabulary model witness fence held locked ledger folder request runtime phase process
+testimony: model witness fence folder request observe
+recovery: vocabulary model held locked testimony ledger folder request runtime phase process
     observe
 ledger: vocabulary model files
 folder: vocabulary model files
@@ -43,9 +44,10 @@ request: vocabulary model
 runtime: errors vocabulary model
 executors: vocabulary model ledger folder request
 receiving: vocabulary model ledger folder request process receiver
-phase: errors vocabulary model points fence files held late ledger folder linux faults request
-    runtime executors strace
-process: vocabulary fence room folder linux phase
+audited: model files ledger
+phase: errors vocabulary model points fence held late ledger folder linux faults request runtime
+    executors audited strace
+process: vocabulary room folder linux phase
 traced: vocabulary model ledger folder process strace
 power: vocabulary
 recorder: folder power strace
@@ -55,7 +57,7 @@ recording: errors vocabulary model folder linux runtime executors phase process 
 following: tracer strace
 generated: errors vocabulary model runtime following
 foreign: errors model folder runtime phase
-observe: errors vocabulary model held ledger folder faults runtime receiving phase process
+observe: errors vocabulary model fence held ledger folder faults runtime receiving phase process
 worker: errors vocabulary model room recovery ledger folder linux request runtime executors
     receiving phase process traced outage observe evidence
 plan: errors vocabulary model recoverable runtime power following generated product strace
@@ -66,20 +68,22 @@ versions: runtime evidence
 cluster: errors model room worker pool versions scratch evidence
 scratch: room folder
 run: errors vocabulary model room folder linux worker plan pool versions cluster scratch evidence
-strace: errors
+strace:
 evidence: errors vocabulary model eligibility judge recoverable witness request power strace
 receiver: errors
-probe: errors vocabulary model room linux request scratch strace evidence receiver
+probe: errors vocabulary model room linux request following scratch strace evidence receiver
 reference: errors vocabulary model points eligibility witness fence files runtime
 runtimes: errors vocabulary model points linux runtime
 contrast: errors vocabulary model points runtime runtimes
 report: errors vocabulary model eligibility plan run strace evidence runtimes
 publish: errors vocabulary model evidence report
 conformance: vocabulary model folder runtime phase scratch run evidence
-cli: errors grammar interruption commands
+cli: errors grammar interruption told
 grammar: errors vocabulary commands
 interruption:
+told: errors report
 commands: errors model eligibility plan run evidence receiver probe report publish conformance
+    told
 """
 _, *_PARTS = re.split(r"(\w+):", ARROWS)
 MAY_IMPORT = {name: set(text.split()) for name, text in zip(_PARTS[::2], _PARTS[1::2], strict=True)}

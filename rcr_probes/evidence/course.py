@@ -7,7 +7,7 @@ figures without events, and is held against what it gives.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rcr_probes import judge, strace
 from rcr_probes.model import (
