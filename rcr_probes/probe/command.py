@@ -5,20 +5,26 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rcr_probes.errors import RcrError
+from rcr_probes.errors import RcrError, UnknownName
 
 # What only a shell understands; in quotes it means the same to a shell as to shlex.
 _SHELL = re.compile(r"[|&;<>()$`*?\[\]#~\n]|^\s*\w+=")
-RECEIVER = "{receiver}"
-FOLDER = "{folder}"
+# A name in braces; behind $ it is a variable of a shell's, behind % a format of the command's own.
+_BRACED = re.compile(r"(?<![$%{])(\{+)([A-Za-z_]\w*)(\}+)", re.ASCII)
+FOLDER = "folder"
+PLACES = ("receiver", FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The words of a command. ``{receiver}`` and ``{folder}`` in them are filled in per strike."""
+    """The words of a command. ``{receiver}`` and ``{folder}`` in them are filled in per strike.
+
+    Any other name in braces is refused, unless these are doubled, which then gives single ones. All
+    other braces, such as those of JSON, stay as they are.
+    """
 
     words: tuple[str, ...]
 
@@ -42,15 +48,18 @@ class Command:
 
     def filled(self, receiver: str, folder: str) -> list[str]:
         """The words for one strike."""
-        return [w.replace(RECEIVER, receiver).replace(FOLDER, folder) for w in self.words]
+        values = {"receiver": receiver, FOLDER: folder}
+        return [fill(word, values) for word in self.words]
 
     def require(self) -> None:
-        """Refuse a command that nobody could start.
+        """Refuse a command that nobody could start, or could fill in.
 
         Raises:
-            RcrError: there is no such program.
+            RcrError: there is no such program, or nothing is known of a name in braces.
         """
-        if FOLDER not in self.words[0] and shutil.which(self.words[0]) is None:
+        for word in self.words:
+            refuse_unknown(word, PLACES)
+        if f"{{{FOLDER}}}" not in self.words[0] and shutil.which(self.words[0]) is None:
             raise RcrError(
                 f"There is no program {self.words[0]!r} that could be run from here.",
                 "Check its name; one in this folder is written ./NAME, and must be executable.",
@@ -58,6 +67,36 @@ class Command:
 
     def __str__(self) -> str:
         return shlex.join(self.words)
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """The text with the value of each name in braces; doubled braces become single ones."""
+
+    def one(found: re.Match[str]) -> str:
+        opened, name, closed = found.groups()
+        if _doubled(found):
+            return found[0][1:-1]
+        return f"{opened[1:]}{values[name]}{closed[1:]}" if name in values else found[0]
+
+    return _BRACED.sub(one, text)
+
+
+def refuse_unknown(text: str, known: Sequence[str]) -> None:
+    """Refuse a name in braces that nothing would be filled in for.
+
+    Raises:
+        RcrError: there is one.
+    """
+    for found in _BRACED.finditer(text):
+        name = found[2]
+        if name not in known and not _doubled(found):
+            unknown = UnknownName("placeholder", f"{{{name}}}", [f"{{{one}}}" for one in known])
+            remedy = f"{unknown.remedy}. Braces for the command itself are doubled: {{{{{name}}}}}"
+            raise RcrError(unknown.cause, remedy)
+
+
+def _doubled(found: re.Match[str]) -> bool:
+    return min(len(found[1]), len(found[3])) > 1
 
 
 def given(words: Sequence[str]) -> Command:

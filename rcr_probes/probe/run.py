@@ -16,7 +16,7 @@ from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell, Plan
 from rcr_probes.probe import drive, strike
 from rcr_probes.probe.attribute import Attribution, acting, attribution
-from rcr_probes.probe.command import Command
+from rcr_probes.probe.command import FOLDER, Command, refuse_unknown
 from rcr_probes.probe.drive import Commands, Course
 from rcr_probes.probe.measure import DONE, circumstances, measurement
 from rcr_probes.probe.trace import Target
@@ -123,8 +123,10 @@ def _refuse(asked: Asked, into: Path) -> None:
     for command in (asked.worker, asked.recover, asked.setup):
         if command is not None:
             command.require()
-    if asked.syscalls is not None and (why := following.without_strace()):
-        raise ProbeError(*why)
+    if asked.syscalls is not None:
+        refuse_unknown(asked.syscalls, (FOLDER,))
+        if why := following.without_strace():
+            raise ProbeError(*why)
     if not 0 < asked.timeout <= _LONGEST:
         raise ProbeError(
             f"A timeout of {asked.timeout:g} s cannot be kept.",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rcr_probes import room, strace
+from rcr_probes.probe.command import FOLDER, fill
 from rcr_probes.probe.process import Ended, Running
 from rcr_probes.strace import CallPoint
 
@@ -111,4 +112,4 @@ def _read(log: int) -> str:
 
 def place_of(path: str, folder: str) -> str:
     """The watched place of one strike."""
-    return os.path.realpath(Path(path.replace("{folder}", folder)))
+    return os.path.realpath(Path(fill(path, {FOLDER: folder})))

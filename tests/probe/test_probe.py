@@ -326,6 +326,26 @@ def test_a_worker_that_cannot_be_probed_is_told_why(
     assert not (tmp_path / "found").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--", "touch", "{foldr}"],
+        ["--setup", "touch ran {jobs}", "--", "touch", "ran"],
+        ["--recover", "touch ran {jobs}", "--", "touch", "ran"],
+        ["--syscalls", "{receiver}", "--", "touch", "ran"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_placeholder_that_nothing_knows_is_refused_before_anything_runs(
+    words: list[str], probe: Probe, tmp_path: Path
+) -> None:
+    """In whichever command, and in the place that strace watches, which knows the folder alone."""
+    done = probe(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("rcr: Unknown placeholder: ")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_everything(
     number: signal.Signals, start: Start, worker: Worker, tmp_path: Path

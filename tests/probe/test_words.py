@@ -41,6 +41,48 @@ def test_what_is_no_command_is_refused(text: str) -> None:
         Command.parsed(text)
 
 
+@pytest.mark.parametrize(
+    ("word", "filled"),
+    [
+        ("{receiver}/charges?at={folder}", "http://r/charges?at=/f"),
+        ('{"a": 1}', '{"a": 1}'),
+        ('{"a": {"to": "{receiver}", "n": [{}]}}', '{"a": {"to": "http://r", "n": [{}]}}'),
+        ('{"at":{folder}}', '{"at":/f}'),
+        ("@{folder}/body.json", "@/f/body.json"),
+        ("{{jobs}}", "{jobs}"),
+        ("{{folder}}", "{folder}"),
+        ("{{{jobs}}}", "{{jobs}}"),
+        ("${HOME} %{http_code} stash@{0} x{2} {a,b} {} {{.Name}} {jobs", None),
+    ],
+)
+def test_a_name_in_braces_is_filled_in_and_all_other_braces_stay(
+    word: str, filled: str | None
+) -> None:
+    """JSON, a shell's variables, formats; a name that is meant as it stands has braces doubled."""
+    command = Command(("true", word))
+    command.require()
+    assert command.filled("http://r", "/f") == ["true", filled or word]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("./w {foldr}/jobs.db", "Did you mean '{folder}'? Known: {receiver}, {folder}. "),
+        ("./w {jobs}", "Known: {receiver}, {folder}. "),
+        ("sqlite3 {foldr}/a < b", "Did you mean '{folder}'?"),
+        ('./w {"a": {"b": {recever}}}', "Did you mean '{receiver}'?"),
+    ],
+)
+def test_a_name_in_braces_that_nothing_knows_is_refused(text: str, says: str) -> None:
+    """With what is known, and how to write it where it is meant as it stands."""
+    with pytest.raises(RcrError) as caught:
+        Command.parsed(text).require()
+    name = caught.value.cause.split("'")[1]
+    assert caught.value.cause == f"Unknown placeholder: '{name}'."
+    assert says in caught.value.remedy
+    assert caught.value.remedy.endswith(f"doubled: {{{name}}}")
+
+
 LOG = """\
 7 openat(AT_FDCWD</p>, "/w/jobs.db", O_RDWR|O_CREAT, 0644) = 3</w/jobs.db>
 7 pwrite64(3</w/jobs.db>, ""..., 10, 0) = 10
