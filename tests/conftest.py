@@ -1,10 +1,15 @@
-"""The order in which files are handed to the processes that share the tests."""
+"""The order in which files are handed to the processes that share the tests, and their patience."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No test asserts seconds, and so none of its examples may: the machine may be busy.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
 # One process runs all tests of a file: what takes longest begins first, so that none is left alone

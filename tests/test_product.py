@@ -251,7 +251,7 @@ COVERED: dict[str, list[str]] = {
 }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.sampled_from(sorted(COVERED)), min_size=3, unique=True),
     st.lists(

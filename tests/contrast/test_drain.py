@@ -84,7 +84,7 @@ def test_another_request_replaces_a_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "audit_first"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     before=st.booleans(),
     meanwhile=st.lists(st.booleans(), max_size=3),

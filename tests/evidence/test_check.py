@@ -496,7 +496,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(data=st.data(), name=st.sampled_from(FILES), mask=st.integers(1, 255))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_flipped_byte_is_found(
     pristine: Path, data: st.DataObject, name: str, mask: int
 ) -> None:
@@ -520,7 +520,7 @@ JSON = st.recursive(
 
 
 @given(data=st.data(), value=JSON)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_forgery_ends_the_check(pristine: Path, data: st.DataObject, value: Any) -> None:
     """Any value in any place of a capture, with the manifest made to fit: findings, no error."""
     original = {name: (pristine / name).read_bytes() for name in FILES}

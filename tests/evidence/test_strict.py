@@ -66,7 +66,7 @@ def _ways(value: Any) -> Any:
 
 
 @given(altered())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_both_read_the_same_of_an_altered_capture(line: bytes) -> None:
     """What the one refuses, the other refuses; what both read, both write alike."""
     assert doubted(line) == written(line)

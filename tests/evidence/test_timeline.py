@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rcr_probes.cli import main
@@ -433,7 +433,6 @@ def accepted(content: Any, at: int) -> tuple[str, ...]:
     return tuple(name for _, name in sorted(set(found)))
 
 
-@settings(deadline=None)
 @given(spoiled(), st.integers(-1, 4) | st.integers())
 @example(value(), 3)
 @example(value([deep(90)]), 0)

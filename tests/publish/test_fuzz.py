@@ -196,7 +196,7 @@ def world(source: Path) -> Iterator[Path]:
 
 
 @given(made_so=CHANGES, fits=st.booleans())
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_a_package_is_taken_in_or_refused(
     published: Path, made_so: list[Change], fits: bool
 ) -> None:
@@ -214,7 +214,7 @@ def test_a_package_is_taken_in_or_refused(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_zip_is_taken_in_or_refused(published: Path, data: st.DataObject) -> None:
     """Bytes of a .zip that were changed, cut or put together anew."""
     files = {p.relative_to(published).as_posix(): p.read_bytes() for p in _small(published)}
@@ -236,7 +236,7 @@ def _small(folder: Path) -> Iterator[Path]:
 
 
 @given(made_so=CHANGES, fits=st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_an_evidence_folder_is_shown_or_refused(
     source: Path, made_so: list[Change], fits: bool
 ) -> None:
@@ -255,7 +255,7 @@ def test_an_evidence_folder_is_shown_or_refused(
 
 
 @given(made_so=CHANGES)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_a_folder_of_evidence_is_checked_with_its_claims(
     source: Path, made_so: list[Change]
 ) -> None:
@@ -269,7 +269,7 @@ def test_a_folder_of_evidence_is_checked_with_its_claims(
 
 
 @given(made_so=CHANGES, fits=st.booleans())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_package_of_the_original_form_is_taken_in_or_refused(
     made_so: list[Change], fits: bool
 ) -> None:

@@ -194,5 +194,5 @@ class Keys(RuleBasedStateMachine):
             assert self.store.ask(key).in_flight
 
 
-Keys.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+Keys.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
 TestKeys = Keys.TestCase

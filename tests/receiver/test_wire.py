@@ -285,9 +285,7 @@ def test_many_idle_connections_keep_nobody_out_for_long(receiver: Receiver) -> N
     until(lambda: serves(receiver))  # the others may still be leaving
 
 
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(

@@ -179,7 +179,6 @@ class Course(RuleBasedStateMachine):
 SETTINGS = settings(
     max_examples=25,
     stateful_step_count=5,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 Course.TestCase.settings = SETTINGS

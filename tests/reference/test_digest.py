@@ -17,7 +17,7 @@ from rcr_probes.request import effective_target
 REQUEST = {"executor": "local-marker", "action": "append", "target": "marker-0"}
 
 # A slow machine is no failure, and a test writes nothing into the folder it is started from.
-relaxed = settings(deadline=None, database=None)
+relaxed = settings(database=None)
 names = st.text(max_size=5)
 leaves = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | names
 values = st.recursive(
