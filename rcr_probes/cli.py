@@ -18,6 +18,7 @@ from rcr_probes.interruption import interruptible
 from rcr_probes.told import interrupted, refused, say
 
 INTERRUPTED = 130
+_HELP = ("-h", "--help")  # the options that no command comes before
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
 
 
@@ -65,6 +66,11 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         RcrError: it is no command.
     """
+    if argv[:1] and argv[0].startswith("-") and argv[0] not in _HELP:
+        raise RcrError(
+            f"rcr itself has no option {argv[0]!r}.",
+            "Options come after a command, such as: rcr run article --lang zh (see rcr --help)",
+        )
     parser = reader(*(name for name in argv[:1] if name in COMMANDS))
     ours, worker = list(argv), None
     if ours[:1] == ["probe"] and "--" in ours:  # what comes after it is somebody's, dashes and all

@@ -39,6 +39,9 @@ class UnknownName(RcrError):
 
         self.kind, self.name, self.known = kind, name, tuple(known)
         near = difflib.get_close_matches(str(name), self.known, n=1, cutoff=0.5)
+        if not near:  # then perhaps a part of one alone
+            parts = [one for one in self.known if str(name) in one]
+            near = parts if len(parts) == 1 else []
         meant = f"Did you mean {near[0]!r}? " if near else ""
         listed = ", ".join(self.known[:20]) + (" …" if len(self.known) > 20 else "")
         if len(listed) > 200:  # ids of cells are long, and read best one below the other

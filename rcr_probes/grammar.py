@@ -16,10 +16,11 @@ from rcr_probes.errors import RcrError, UnknownName
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, except that its errors are ours: cause and remedy."""
+    """argparse, except that its errors are ours: cause and remedy, with what can be typed."""
 
     def error(self, message: str) -> NoReturn:
-        raise RcrError(f"{message}.", f"See: {self.prog} --help")
+        example = " ".join((self.epilog or "").split())
+        raise RcrError(f"{message}.", f"See: {self.prog} --help\n  {example}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -100,12 +100,24 @@ def _written(name: str | os.PathLike[str]) -> Plan:
     path = Path(name)
     if not path.is_file():
         if path.suffix == ".toml":
-            raise PlanError(f"There is no plan file {path}.", "Check the path.")
+            raise _no_file(path)
         raise UnknownName("plan", str(name), shipped())
     try:
         return _parsed(path.read_text(encoding="utf-8-sig"), path.stem)
     except UnicodeDecodeError as error:
         raise PlanError(f"{path} is not UTF-8 text ({error}).", "Save it as UTF-8.") from error
+
+
+def _no_file(path: Path) -> PlanError:
+    """There is none; a plan that is spelt nearly so is a file beside it, or a shipped one."""
+    import difflib  # only where something is already wrong
+
+    beside = {str(file) for file in path.parent.glob("*.toml")}
+    near = difflib.get_close_matches(str(path), [*shipped(), *sorted(beside)], n=1)
+    listed = f"The plans that come with rcr are named without .toml: {', '.join(shipped())}"
+    return PlanError(
+        f"There is no plan file {path}.", f"Did you mean {near[0]}?" if near else listed
+    )
 
 
 def validated(plan: Plan) -> Plan:

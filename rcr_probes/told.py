@@ -25,6 +25,7 @@ def told(lines: str) -> str:
 def refused(error: OSError) -> str:
     """What the system refused, and what to do about it."""
     remedy = {
+        errno.ENOENT: "Name one that is there.",
         errno.ENOSPC: "Free some space, then type the same command again.",
         errno.EEXIST: "Name a folder, not a file.",
         errno.ENOTDIR: "Name a folder, not a file.",

@@ -37,6 +37,13 @@ def test_a_name_that_is_near_to_nothing_is_answered_with_what_there_is() -> None
     assert str(UnknownName("cell", "x", [f"c{n}" for n in range(30)])).endswith("c19 …")
 
 
+def test_a_part_of_one_name_alone_means_it() -> None:
+    """A part of several means none of them."""
+    known = ["01_fault_locations", "03_p3_causal_chain", "04_real_runtimes"]
+    assert "Did you mean '03_p3_causal_chain'?" in str(UnknownName("notebook", "03", known))
+    assert "Did you mean" not in str(UnknownName("notebook", "0", known))
+
+
 def test_long_names_are_listed_one_below_the_other() -> None:
     """Cells are found by eye."""
     cells = [f"completion_audit/audit_is_directory/none/same/resume/seed={n}" for n in range(9)]

@@ -161,7 +161,8 @@ def _listed(data: bytes) -> tuple[Listed, ...]:
     schema = manifest.get("schema_version")
     if "schema" in manifest and schema is None:
         raise NotEvidence(
-            "This folder is evidence already, not a package to import.", "Use it as it is."
+            "This folder is evidence already, and no package.",
+            "It need not be imported; name it as it is, such as: rcr show DIR, rcr check DIR",
         )
     if type(schema) is not int or schema != SCHEMA:
         raise EvidenceError(

@@ -127,6 +127,12 @@ def _refuse(asked: Asked, into: Path) -> None:
         refuse_unknown(asked.syscalls, (FOLDER,))
         if why := following.without_strace():
             raise ProbeError(*why)
+    answer = asked.settings.answer
+    if answer is not None and not os.path.isfile(answer):
+        raise ProbeError(
+            f"There is no file {answer} to answer the worker with.",
+            "Name with --answer, seen from here, the file that holds the API's JSON.",
+        )
     if not 0 < asked.timeout <= _LONGEST:
         raise ProbeError(
             f"A timeout of {asked.timeout:g} s cannot be kept.",

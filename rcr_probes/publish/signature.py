@@ -138,8 +138,11 @@ def _public(path: Path) -> Ed25519PublicKey:
 def _key(path: Path, load: Callable[[bytes], Any]) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
-    with open(path, "rb") as file:
-        data = file.read(_LARGEST)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LARGEST)
+    except FileNotFoundError:
+        raise RcrError(f"There is no key {path}.", _MAKE) from None
     try:
         return load(data)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: it has a password

@@ -95,14 +95,14 @@ class Settings:
         if type(self.retention) is not int or self.retention < 0:
             return f"retention is {self.retention!r}, not seconds in whole numbers from 0"
         if type(self.status) is not int or not 200 <= self.status <= 599:
-            return f"status is {self.status!r}, not a final HTTP status"
+            return f"status is {self.status!r}, not a final HTTP status, which is 200 to 599"
         if not (0 < self.bound <= 3600 and 0 < self.read_within <= 3600):
             return "bound and read_within are seconds above 0, an hour at most"
         methods = self.effects_of
         if methods is not None and not (methods and all(map(str.isupper, methods))):
             return f"effects_of is {methods!r}, not one method or more, in capitals"
         if not _TOKEN.fullmatch(self.key_header):
-            return f"key_header is {self.key_header!r}, not the name of a header field"
+            return f"key_header is {self.key_header!r}, not a field's name such as X-Request-Id"
         return ""
 
     def acts(self, method: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rcr_probes.evidence.form import CAPTURES
-from tests.cli.typed import P3, Captured, refused, written
+from tests.cli.typed import P3, ROOT, Captured, refused, written
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,33 @@ def test_a_plan_that_cannot_be_run_is_refused(
 def test_an_unknown_cell_is_refused(article: Path, capsys: Captured) -> None:
     """The message lists the cells that there are."""
     assert P3 in refused(capsys, "explain", article, "no-such-cell")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "Begin with: rcr run article"),
+        (["decide"], "example: rcr decide --identity valid"),
+        (["compare", "nowhere"], "example: rcr compare runs/article"),
+        (["--lang", "zh", "run", "article"], "Options come after a command"),
+        (["--version"], "rcr itself has no option '--version'"),
+        (["run", "article.toml"], "Did you mean article?"),
+        (["run", "mien.toml"], "Did you mean mine.toml?"),
+        (["run", "unlike-any.toml"], "named without .toml: article, contrast"),
+        (["notebooks", "03"], "Did you mean '03_p3_causal_chain'?"),
+        (["import", ROOT / "evidence" / "article"], "rcr show DIR"),
+        (["probe", "--answer", "nowhere.json", "--", "true"], "no file nowhere.json to answer"),
+        (["probe", "--status", "700", "--", "true"], "200 to 599"),
+        (["publish", "mine", "--into", "p", "--sign", "no.pem"], "openssl genpkey"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
+)
+def test_who_types_it_for_the_first_time_is_told_what_to_type(
+    argv: list[object], said: str, tmp_path: Path, capsys: Captured
+) -> None:
+    """What is missing, where an option belongs, what there is, and what a value can be."""
+    written(tmp_path / "mine.toml", "")
+    assert said in refused(capsys, *argv)
 
 
 def test_another_plan_in_the_folder_is_refused(article: Path, capsys: Captured) -> None:
