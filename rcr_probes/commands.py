@@ -95,11 +95,13 @@ def probe(args: Namespace) -> int:
 
 
 def show(args: Namespace) -> int:
-    _refuse_package(args.folder)
-    if args.claims:
-        return _show_claims(args)
     from rcr_probes.evidence import exported, store
     from rcr_probes.evidence.exported import Exported
+    from rcr_probes.publish import mistaken
+
+    mistaken.refuse(args.folder)
+    if args.claims:
+        return _show_claims(args)
     from rcr_probes.report import probed, terminal
 
     evidence: exported.Rowed
@@ -133,8 +135,9 @@ def _say_not_drawn(titles: list[str], lang: str) -> None:
 
 def export(args: Namespace) -> int:
     from rcr_probes.evidence import exported, store
+    from rcr_probes.publish import mistaken
 
-    _refuse_package(args.folder)
+    mistaken.refuse(args.folder)
     count = exported.export(store.read_whole(args.folder), args.to)
     print(f"{args.to}: rows: {count}")
     return 0
@@ -156,32 +159,12 @@ def _show_claims(args: Namespace) -> int:
     return 0
 
 
-def _refuse_package(place: Path) -> None:
-    """Where evidence is wanted, a package is taken in first: what is in it was checked by nobody.
-
-    Raises:
-        NotEvidence: it is a package, or a .zip.
-    """
-    from rcr_probes.evidence.archive import SUFFIX
-    from rcr_probes.publish.layout import is_package
-
-    if is_package(place) or (place.suffix.lower() == SUFFIX and place.is_file()):
-        raise _package(place)
-
-
-def _package(place: Path) -> NotEvidence:
-    into = Path("runs", place.stem if place.is_file() else place.resolve().name)
-    return NotEvidence(
-        f"{place} is a package, and no evidence yet.",
-        f"Take it in, and name what comes of it: rcr import {place} --into {into}",
-    )
-
-
 def explain(args: Namespace) -> int:
-    _refuse_package(args.folder)
     from rcr_probes.evidence import store
+    from rcr_probes.publish import mistaken
     from rcr_probes.report.explain import explain, matching
 
+    mistaken.refuse(args.folder)
     evidence = store.read_whole(args.folder)
     cells = (c.id for c in evidence.plan.cells)
     if args.cell is None:
@@ -272,10 +255,11 @@ def _check_claims(folder: Path, lang: str) -> bool:
 def compare(args: Namespace) -> int:
     from rcr_probes.evidence import store
     from rcr_probes.evidence.compare import compare
+    from rcr_probes.publish import mistaken
     from rcr_probes.report import compared
 
     for folder in (args.ours, args.theirs):
-        _refuse_package(folder)
+        mistaken.refuse(folder)
     comparison = compare(store.read(args.ours), store.read(args.theirs))
     print("\n".join(compared.lines(comparison, args.lang)))
     return 0 if comparison.same else 1
@@ -302,9 +286,10 @@ def import_(args: Namespace) -> int:
 
 
 def publish(args: Namespace) -> int:
+    from rcr_probes.publish import mistaken
     from rcr_probes.publish.build import publish
 
-    _refuse_package(args.folder)
+    mistaken.refuse(args.folder)
     made = publish(args.folder, args.into, date=args.date, commit=args.commit, key=args.sign)
     print(f"{made.place}: files: {len(made.report.digests)}, manifest: {made.manifest_sha256}")
     if made.left_out:
@@ -315,14 +300,10 @@ def publish(args: Namespace) -> int:
 def timeline(args: Namespace) -> int:
     import json
 
-    from rcr_probes.evidence import archive
-    from rcr_probes.publish.layout import is_package
+    from rcr_probes.publish import mistaken
     from rcr_probes.report import terminal, timeline
 
-    if args.place.is_dir() or args.place.suffix.lower() == archive.SUFFIX:
-        with archive.opened(args.place) as folder:
-            if is_package(folder):
-                raise _package(args.place)
+    mistaken.refuse_published(args.place)
     given = timeline.opened(args.place, args.cell)
     if args.json:
         print(json.dumps(timeline.answer(given, args.at)))
@@ -373,11 +354,12 @@ def decide(args: Namespace) -> int:
 
 
 def guide(args: Namespace) -> int:
+    from rcr_probes.publish import mistaken
     from rcr_probes.report.guide.build import build
     from rcr_probes.report.texts import LANGS
 
     if args.evidence is not None:
-        _refuse_package(args.evidence)
+        mistaken.refuse(args.evidence)
     for path in build(args.into, [args.lang] if args.lang else LANGS, args.evidence):
         print(path)
     return 0
