@@ -112,10 +112,6 @@ class Receiver:
             os.close(self._pidfd)
             self._pidfd = -1
 
-    def is_running(self) -> bool:
-        """Whether its process is there."""
-        return self._pidfd >= 0 and not _readable(0, self._pidfd)
-
     # Questions.
 
     def ask(self, key: str) -> KeyAnswer:

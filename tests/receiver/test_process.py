@@ -78,7 +78,6 @@ def test_it_stops_and_leaves_nothing(receiver: Receiver) -> None:
     send(receiver)
     receiver.stop()
     receiver.stop()
-    assert not receiver.is_running()
     with pytest.raises(ProcessLookupError):
         os.kill(receiver.pid, 0)
     with pytest.raises(ConnectionRefusedError):
@@ -95,7 +94,6 @@ def test_it_stops_when_it_is_asked(receiver: Receiver) -> None:
     receiver.shutdown()
     assert ends(pidfd)
     os.close(pidfd)
-    assert not receiver.is_running()
 
 
 @pytest.mark.parametrize("how", ["kill", "exit", "raise"])
