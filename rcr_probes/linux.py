@@ -58,6 +58,13 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def kill_group(leader: int) -> None:
+    """Kill a process that leads its group, and the group; it may not have come to make one yet."""
+    for end in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            end(leader, signal.SIGKILL)
+
+
 def kill_with_all_below(pid: int) -> None:
     """Kill a process and whatever it or those below it have started, in whatever group they are.
 

@@ -88,11 +88,11 @@ def finish(begun: Begun, deadline: float, hung: Callable[[], bool] | None = None
         over = _over(begun, deadline, hung)
         room.require(begun.place)  # also of a phase that was too quick to be looked at
     except BaseException:
-        _kill(pid)
+        linux.kill_group(pid)
         end_orphans(0.0)
         raise
     if over is not None:
-        _kill(pid)
+        linux.kill_group(pid)
     _, status = os.waitpid(pid, 0)
     left_behind = end_orphans()
     return Ended(pid, over or _how(status), time.monotonic() - begun.at, left_behind)
@@ -112,7 +112,7 @@ def end(pid: int) -> None:
     """End a child of this process, and what is in its group; one that has ended is left alone."""
     with contextlib.suppress(ChildProcessError):
         if os.waitpid(pid, os.WNOHANG) == (0, 0):
-            _kill(pid)
+            linux.kill_group(pid)
             os.waitpid(pid, 0)
 
 
@@ -137,13 +137,6 @@ def end_orphans(grace: float = _GRACE) -> int:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             ended += 1
-
-
-def _kill(pid: int) -> None:
-    """End a phase with its whole process group; it may not have come to make its own group yet."""
-    for end in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError):
-            end(pid, signal.SIGKILL)
 
 
 def _reap() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -69,7 +68,7 @@ class Running:
             watch: looks at what it writes while it is waited for.
         """
         self._watch = watch
-        self._spared = frozenset(_children())
+        self._spared = frozenset(linux.children(os.getpid()))
         self._begun = time.monotonic()
         self._killed = False
         self._status: int | None = None
@@ -107,9 +106,7 @@ class Running:
     def kill(self) -> None:
         """End it and its whole group at once."""
         self._killed = True
-        for end in (os.killpg, os.kill):  # it may not have come to make its own group yet
-            with contextlib.suppress(ProcessLookupError):
-                end(self.pid, signal.SIGKILL)
+        linux.kill_group(self.pid)
 
     def end(self, seconds: float) -> Ended:
         """Wait for its end, end it where that takes longer, and end all that is left of it.
@@ -140,7 +137,7 @@ class Running:
         """End every process that is left, and what it leaves in turn; return how many lived."""
         until = time.monotonic() + (0.0 if self._killed else _LINGER)
         lived = 0
-        while left := [pid for pid in _children() if pid not in self._spared]:
+        while left := [pid for pid in linux.children(os.getpid()) if pid not in self._spared]:
             for pid in left:
                 dying = self._killed and _group(pid) == self.pid
                 if dying or _ends_within(pid, until - time.monotonic()):
@@ -172,12 +169,6 @@ def _fork(words: Sequence[str], environment: Mapping[str, str], output: str) -> 
             os.write(2, f"{words[0]}: {error.strerror}\n".encode(errors="replace"))
     finally:
         os._exit(_NOT_STARTED)
-
-
-def _children() -> list[int]:
-    me = os.getpid()
-    with open(f"/proc/{me}/task/{me}/children", encoding="ascii") as file:
-        return [int(pid) for pid in file.read().split()]
 
 
 def _group(pid: int) -> int:
