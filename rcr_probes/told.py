@@ -25,11 +25,10 @@ def told(lines: str) -> str:
 def refused(error: OSError) -> str:
     """What the system refused, and what to do about it."""
     remedy = {
-        errno.ENOENT: "Name one that is there.",
         errno.ENOSPC: "Free some space, then type the same command again.",
         errno.EEXIST: "Name a folder, not a file.",
         errno.ENOTDIR: "Name a folder, not a file.",
-    }.get(error.errno or 0, "Name a place that you may read and write.")
+    }.get(error.errno or 0, "Name a place that is there, and that you may use.")
     named = error.filename2 or error.filename  # of two, it is the second that was to be written
     place = f"{named}: " if named else ""
     return f"{place}{error.strerror or error}.\n  {remedy}"
