@@ -18,7 +18,7 @@ from rcr_probes.interruption import interruptible
 from rcr_probes.told import interrupted, refused, say
 
 INTERRUPTED = 130
-_HELP = ("-h", "--help")  # the options that no command comes before
+_OWN = ("-h", "--help", "--version")  # the options that no command comes before
 BROKEN_PIPE = 141  # what a shell shows for a program that SIGPIPE ended
 
 
@@ -66,7 +66,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     Raises:
         RcrError: it is no command.
     """
-    if argv[:1] and argv[0].startswith("-") and argv[0] not in _HELP:
+    if argv[:1] and argv[0].startswith("-") and argv[0] not in _OWN:
         raise RcrError(
             f"rcr itself has no option {argv[0]!r}.",
             "Options come after a command, such as: rcr run article --lang zh (see rcr --help)",

@@ -28,6 +28,16 @@ class _Parser(argparse.ArgumentParser):
             raise UnknownName(kind, value, action.choices)
 
 
+class _Version(argparse.Action):
+    """Says which version this is; who knows it is imported only where somebody asks."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"rcr-probes {version('rcr-probes')}")
+        parser.exit()
+
+
 class Command(NamedTuple):
     """One command: what does it, what is said of it, and what can be typed after it."""
 
@@ -63,6 +73,7 @@ def reader(*names: str) -> argparse.ArgumentParser:
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
     added = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in names or COMMANDS:
         command = COMMANDS[name]

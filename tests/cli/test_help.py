@@ -7,11 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from rcr_probes import grammar
+from rcr_probes.cli import main
 from tests.cli.typed import COMMANDS, ROOT, Captured, environment, example_of, process, rcr
 from tests.evidence import made
 
@@ -63,6 +65,14 @@ def test_the_design_names_every_command_and_option_and_no_other() -> None:
     for name, parser in commands.items():
         language = {"--lang"} if name in take_language else set()
         assert options(parser) == named[name] | language, name
+
+
+def test_the_version_is_that_of_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever reports a fault can say what they have."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"rcr-probes {version('rcr-probes')}\n"
 
 
 HEAVY = {"pandas", "numpy", "matplotlib", "rich", "papermill", "msgspec", "subprocess"}

@@ -174,7 +174,7 @@ def test_the_answer_for_a_person_says_what_to_do_and_what_a_naive_reader_says(
     assert err == ""
     code, out, _ = rcr("timeline", place, "--at", 0, "--lang", "zh")
     assert code == 0
-    assert "这是未知，不是未生效" in out
+    assert "这是不知道，不是没有" in out
     assert "不知道（unknown）" in out
 
 
