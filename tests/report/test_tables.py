@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from rcr_probes import plan as plans
 from rcr_probes.errors import EvidenceError, UnknownName
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell, Plan
@@ -161,11 +163,12 @@ def test_repeats_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", [tables.tidy, tables.verdicts, tables.fault_locations])
 def test_one_cell_twice_is_refused(
-    article: Evidence, table: Callable[[Evidence], pd.DataFrame]
+    article: Evidence, table: Callable[[Evidence], pd.DataFrame], tmp_path: Path
 ) -> None:
     """No plan promises it, and no table could tell the two apart."""
-    captures = list(article.captures())
-    twice = replace(article, remembered=(*captures, captures[0]))
+    twice = replace(article, folder=shutil.copytree(article.folder, tmp_path / "twice"))
+    lines = (twice.folder / CAPTURES).read_bytes().splitlines(keepends=True)
+    (twice.folder / CAPTURES).write_bytes(b"".join([*lines, lines[0]]))
     with pytest.raises(EvidenceError, match="not what the plan promises"):
         table(twice)
 
