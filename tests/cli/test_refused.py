@@ -103,7 +103,7 @@ def test_an_unknown_cell_is_refused(article: Path, capsys: Captured) -> None:
         (["decide"], "example: rcr decide --identity valid"),
         (["compare", "nowhere"], "example: rcr compare runs/article"),
         (["--lang", "zh", "run", "article"], "Options come after a command"),
-        (["--version"], "rcr itself has no option '--version'"),
+        (["--verbose"], "rcr itself has no option '--verbose'"),
         (["run", "article.toml"], "Did you mean article?"),
         (["run", "mien.toml"], "Did you mean mine.toml?"),
         (["run", "unlike-any.toml"], "named without .toml: article, contrast"),
