@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.formatters import DisplayFormatter
 
 from rcr_probes.errors import UnknownName
 from rcr_probes.evidence import store
@@ -21,13 +23,17 @@ ARTICLE = Path(__file__).parents[2] / "evidence" / "article"
 P3 = "completion_audit/audit_is_directory/none/same/resume"
 
 
+class Shell:
+    """As much of IPython's shell as is asked for: a whole one keeps a history at home."""
+
+    def __init__(self) -> None:
+        self.display_formatter = DisplayFormatter()
+
+
 @pytest.fixture
-def shell() -> Iterator[Any]:
-    """A shell of its own, which knows nothing of the nouns yet."""
-    kind: Any = InteractiveShell  # it is untyped
-    made = kind()
-    yield made
-    made.history_manager.end_session()
+def shell() -> Any:
+    """One that knows nothing of the nouns yet."""
+    return Shell()
 
 
 def shown(shell: Any, noun: object) -> dict[str, str]:
@@ -36,18 +42,24 @@ def shown(shell: Any, noun: object) -> dict[str, str]:
     return found
 
 
-def test_a_cell_shows_a_capture_once_the_extension_is_loaded(shell: Any) -> None:
+def test_a_cell_shows_a_capture_once_the_extension_is_loaded(tmp_path: Path) -> None:
     """As a person types it: before, it is the noun's own repr; after, what explain says."""
-    shell.run_cell(
-        f"from rcr_probes.evidence import store; evidence = store.read({str(ARTICLE)!r})"
-    )
-    shell.run_cell(f"capture = evidence.capture({P3!r})")
-    capture = shell.user_ns["capture"]
-    assert shown(shell, capture)["text/plain"].startswith("Capture(")
-    assert not shell.run_cell("%load_ext rcr_probes.report").error_in_exec
-    first, *rest = shown(shell, capture)["text/plain"].splitlines()
-    assert first == f"{P3}: {text('verdict.duplicate_effect', 'en')}"
-    assert rest == explain(capture)[1:]
+    cell = f"""from rcr_probes.evidence import store
+capture = store.read({str(ARTICLE)!r}).capture({P3!r})
+display(capture)
+%load_ext rcr_probes.report
+display(capture)
+"""
+    (tmp_path / "cell.ipy").write_text(cell)
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--HistoryManager.enabled=False", "cell.ipy"],
+        cwd=tmp_path, env={**os.environ, "IPYTHONDIR": str(tmp_path)},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    before, _, after = done.stdout.partition(f"{P3}: {text('verdict.duplicate_effect', 'en')}\n")
+    assert before.startswith("Capture(")
+    assert after.splitlines() == explain(store.read(ARTICLE).capture(P3))[1:]
 
 
 @pytest.mark.parametrize("lang", LANGS)
