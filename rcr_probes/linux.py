@@ -68,14 +68,21 @@ def kill_group(leader: int) -> None:
 def kill_with_all_below(pid: int) -> None:
     """Kill a process and whatever it or those below it have started, in whatever group they are.
 
-    It is stopped first, so that nothing is started, or adopted, while they are looked for.
+    All are stopped before one is killed: nothing is started while they are looked for, and none
+    dies with its parent and leaves its own children to somebody else. What one left that ended
+    meanwhile was adopted, and is found by looking again. The lowest is killed first: who would
+    reap it is still stopped, so that no pid can have become another's.
     """
-    waiting = [pid]
-    while waiting:
-        one = waiting.pop()
+    found: list[int] = []
+    new = [pid]
+    while new:
+        for one in new:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, signal.SIGSTOP)
+        found += new
+        new = [below for one in found for below in children(one) if below not in found]
+    for one in reversed(found):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(one, signal.SIGSTOP)
-            waiting += children(one)
             os.kill(one, signal.SIGKILL)
 
 

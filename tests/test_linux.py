@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections.abc import Callable
 
@@ -12,11 +13,12 @@ from rcr_probes import linux
 
 
 def child(before: Callable[[], object]) -> int:
-    """A child that does something, and then waits for a signal; it is ready when this returns."""
+    """A child that does something, and waits a minute for a signal; it is ready on our return."""
     here, there = os.pipe()
     pid = os.fork()
     if not pid:
         before()
+        signal.alarm(60)
         os.write(there, b".")
         while True:
             signal.pause()
@@ -37,3 +39,26 @@ def test_it_is_told_whether_a_process_ends_of_a_signal() -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
     with pytest.raises(ProcessLookupError):
         linux.ends_within(pid, 0)
+
+
+def fallen(parent: int) -> None:
+    """Dies with its parent, and has a child in a group of its own that does not."""
+    linux.die_with(parent)
+    child(os.setsid)
+
+
+def several(parents: int) -> None:
+    here = os.getpid()
+    for _ in range(parents):
+        child(lambda: fallen(here))
+
+
+def test_who_dies_with_its_parent_leaves_no_child_behind() -> None:
+    """Killed from above, some would die of their parent's end, and their children be adopted."""
+    end, held = os.pipe()  # which each of them holds open
+    pid = child(lambda: several(30))
+    os.close(held)
+    linux.kill_with_all_below(pid)
+    os.waitpid(pid, 0)
+    assert select.select([end], [], [], 10) == ([end], [], [])
+    os.close(end)
