@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import hashlib
 import os
 import shutil
 import subprocess
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
 
@@ -37,11 +34,10 @@ def git(folder: Path, *words: str, given: bytes | None = None) -> str:
     return done.stdout.decode().strip()
 
 
-@cache
-def template(form: str) -> Path:
+def template(folder: Path, form: str) -> Path:
     """A repository with evidence in it, of one commit, made once; no test changes it."""
-    folder = Path(mkdtemp(prefix="rcr-test-origin-"))
-    atexit.register(shutil.rmtree, folder)
+    if folder.exists():
+        return folder
     evidence = folder / "evidence"
     for name, data in FILES.items():
         (evidence / name).parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +51,8 @@ def template(form: str) -> Path:
 
 def repository(folder: Path, form: str = "sha1") -> Path:
     """A copy of such a repository for one test to change; the folder of the evidence."""
-    shutil.copytree(template(form), folder, symlinks=True)
+    made = template(folder.parents[1] / f"origin-{form}", form)  # beside the tests' own folders
+    shutil.copytree(made, folder, symlinks=True)
     return folder / "evidence"
 
 
