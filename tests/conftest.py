@@ -1,7 +1,8 @@
-"""The order in which files are handed to the processes that share the tests, and their patience."""
+"""What holds for all tests: the order of their files, their patience, and Ctrl-C."""
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,11 @@ from hypothesis import settings
 # No test asserts seconds, and so none of its examples may: the machine may be busy.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# A shell has what it starts with & ignore Ctrl-C, and whatever that starts ignores it, too: then no
+# test of an interruption would interrupt anything.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 # One process runs all tests of a file: what takes longest begins first, so that none is left alone
