@@ -214,6 +214,7 @@ def show(table: Callable[..., pd.DataFrame], evidence: object, *args: Any, **opt
         plain = frame.to_string(index=index)
     # Jupyter's own style sets every column to the right, which suits numbers alone.
     html = re.sub("<(td|th)(?=[ >])", r'<\1 style="text-align: left"', html)
+    html = html.replace(" → ", "&nbsp;→&nbsp;")  # a narrow column would break "1 → 2" in two
     _display({"text/html": html, "text/plain": plain})
 
 

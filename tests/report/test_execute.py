@@ -88,7 +88,15 @@ def test_no_notebook_holds_anything_of_a_machine_or_a_run(name: str) -> None:
     assert "version" not in notebook.metadata.language_info
     assert notebook.metadata.kernelspec.display_name == "Python 3 (ipykernel)"
     assert notebook.metadata.kernelspec.name == "python3"
-    assert all(set(cell.metadata) <= {"tags"} for cell in notebook.cells)
+    assert all(set(cell.metadata) <= {"tags", "scrolled"} for cell in notebook.cells)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_long_scrolls_in_a_box_of_its_own(name: str) -> None:
+    """In JupyterLab no output is a wall between its reader and the next cell."""
+    for cell in committed(name).cells:
+        shown = "".join(one.data.get("text/html", "") for one in cell.get("outputs", ()))
+        assert cell.metadata.get("scrolled", False) == (len(shown) > 80_000), cell.source
 
 
 @pytest.mark.parametrize("name", NAMES)
