@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from rcr_probes.errors import RcrError, UnknownName
 from rcr_probes.grammar import COMMANDS, reader
 from rcr_probes.interruption import interruptible
-from rcr_probes.told import interrupted, refused, say
+from rcr_probes.stderr import interrupted, refused, say
 
 INTERRUPTED = 130
 _OWN = ("-h", "--help", "--version")  # the options that no command comes before

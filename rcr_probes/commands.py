@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, printable
-from rcr_probes.told import say, told
+from rcr_probes.stderr import say, told
 
 if TYPE_CHECKING:
     from rcr_probes.model import Plan

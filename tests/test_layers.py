@@ -78,12 +78,12 @@ contrast: errors vocabulary model points runtime runtimes
 report: errors vocabulary model eligibility plan run strace evidence runtimes
 publish: errors vocabulary model evidence report
 conformance: vocabulary model folder runtime phase scratch run evidence
-cli: errors grammar interruption told
+cli: errors grammar interruption stderr
 grammar: errors vocabulary commands
 interruption:
-told: errors report
+stderr: errors report
 commands: errors model eligibility plan run evidence receiver probe report publish conformance
-    told
+    stderr
 """
 _, *_PARTS = re.split(r"(\w+):", ARROWS)
 MAY_IMPORT = {name: set(text.split()) for name, text in zip(_PARTS[::2], _PARTS[1::2], strict=True)}

@@ -16,8 +16,8 @@ from rcr_probes.errors import UnknownName, printable
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture, Cell, Decision, Plan, Verdict
 from rcr_probes.report.explain import explain, judged, ruled
+from rcr_probes.report.guide.explained import explained, listed
 from rcr_probes.report.guide.markup import captured, code, joined
-from rcr_probes.report.guide.told import listed, told
 from rcr_probes.report.texts import LANGS, text
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _capture_html(capture: Capture, lang: str) -> Markup:
     heading = Markup("<p>{} <strong>{}</strong></p>").format(
         code(capture.cell.id), captured(_verdict(capture, lang))
     )
-    return joined([heading, told(capture, lang)])
+    return joined([heading, explained(capture, lang)])
 
 
 def _verdict(capture: Capture, lang: str) -> str:

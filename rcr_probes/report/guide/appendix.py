@@ -12,6 +12,7 @@ from rcr_probes.evidence.claims import written
 from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.model import Capture
 from rcr_probes.report.claims import problem
+from rcr_probes.report.guide.explained import explained, observed
 from rcr_probes.report.guide.markup import (
     captured,
     code,
@@ -22,7 +23,6 @@ from rcr_probes.report.guide.markup import (
     whole_table,
 )
 from rcr_probes.report.guide.material import Material, anchored, shown
-from rcr_probes.report.guide.told import observed, told
 from rcr_probes.report.texts import text
 
 _FEW = 6  # captures that a sentence links to; of more it says how many they are
@@ -146,7 +146,7 @@ def _capture(capture: Capture, reference: Reference, lang: str) -> Markup:
     title = Markup("{} {} <strong>{}</strong>").format(
         captured(number), code(capture.cell.id), captured(_verdict(capture, lang))
     )
-    parts = [_gist(capture, reference, lang), told(capture, lang)]
+    parts = [_gist(capture, reference, lang), explained(capture, lang)]
     return details(title, joined(parts), name=anchored(reference))
 
 

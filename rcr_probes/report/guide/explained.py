@@ -13,7 +13,7 @@ from rcr_probes.report.guide.markup import captured, joined, phrase
 from rcr_probes.report.texts import text
 
 
-def told(capture: Capture, lang: str) -> Markup:
+def explained(capture: Capture, lang: str) -> Markup:
     """The course of a cell, and below it a list for each heading of what was derived from it."""
     parts = list(_course(capture, lang))
     for name, lines in derived(capture, lang).items():

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from rcr_probes.told import interrupted, refused, say
+from rcr_probes.stderr import interrupted, refused, say
 
 Captured = pytest.CaptureFixture[str]
 
