@@ -7,8 +7,9 @@ import stat
 
 import msgspec
 
-from rcr_probes import files, ledger
+from rcr_probes import files
 from rcr_probes.model import Json
+from rcr_probes.vocabulary import UNREADABLE
 
 
 def lines(path: str) -> list[dict[str, Json]]:
@@ -34,7 +35,7 @@ def _event(line: bytes) -> dict[str, Json]:
         told = msgspec.json.decode(line, type=dict[str, Json])
         event = {"event": str(told["event"])}
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
-        return {"event": ledger.UNREADABLE}
+        return {"event": UNREADABLE}
     reasons = told.get("reasons")
     coded = isinstance(reasons, list) and all(isinstance(r, str) for r in reasons)
     return {**event, "reasons": reasons} if coded and reasons else event

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from rcr_probes import files
 from rcr_probes.model import Json
-from rcr_probes.vocabulary import UNREADABLE as UNREADABLE
 from rcr_probes.vocabulary import Lane
 
 # The mark of a point that no design knows.

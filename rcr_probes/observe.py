@@ -26,6 +26,7 @@ from rcr_probes.vocabulary import (
     HANG,
     POWER_LOSSES,
     RECEIVED,
+    UNREADABLE,
     by_receiver,
     kind_of,
 )
@@ -233,7 +234,7 @@ def state(
             return msgspec.json.decode(file.read(), type=Recorded), damage
     except Exception as error:
         why = code_of(error) if asked is None else _why(lines, asked, error)
-        return Recorded(ledger.UNREADABLE), (f"record: cannot be read ({why})", *damage)
+        return Recorded(UNREADABLE), (f"record: cannot be read ({why})", *damage)
 
 
 def _asking(asked: Ended) -> Iterator[str]:
@@ -255,7 +256,7 @@ def _why(lines: Sequence[EventLine], asked: Ended, error: Exception) -> str:
 def _changed(lines: Sequence[EventLine], state: Recorded) -> tuple[str, ...]:
     """What is stored is what the phase saw last: nobody was there who could have changed it."""
     seen = [line.value for line in lines if line.lane == "state"]
-    if not seen or seen[-1].get("status") == ledger.UNREADABLE or seen[-1] == shown(state):
+    if not seen or seen[-1].get("status") == UNREADABLE or seen[-1] == shown(state):
         return ()
     return ("record: is not what the phase saw last",)
 

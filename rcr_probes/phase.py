@@ -45,6 +45,7 @@ from rcr_probes.vocabulary import (
     NONE,
     ORIGINALS,
     POINTS,
+    UNREADABLE,
     Lane,
     at_point,
     by_receiver,
@@ -361,7 +362,7 @@ class Phase:
             stored = recorded(self.runtime, self.operation)
             state = shown(stored)
         except Exception as raised:
-            state = {"status": ledger.UNREADABLE, "error": code_of(raised)}
+            state = {"status": UNREADABLE, "error": code_of(raised)}
             if state != self._state:
                 _tell(raised)
         if state != self._state:

@@ -16,8 +16,7 @@ from pathlib import Path
 from rcr_probes import following, generated, power, recoverable, strace
 from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
 from rcr_probes.model import PLAN_NAME, Cell, Plan
-from rcr_probes.product import AXES, COUNTED, Cells, typed
-from rcr_probes.product import product as product
+from rcr_probes.product import AXES, COUNTED, Cells, product, typed
 from rcr_probes.runtime import Runtime, load, offered
 from rcr_probes.vocabulary import (
     CALL_FAULTS,

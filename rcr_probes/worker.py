@@ -21,7 +21,6 @@ import msgspec
 from rcr_probes import (
     executors,
     folder,
-    ledger,
     linux,
     observe,
     outage,
@@ -54,7 +53,7 @@ from rcr_probes.receiving import Served
 from rcr_probes.recovery import Original, Site
 from rcr_probes.room import FolderTooLarge, NoRoom
 from rcr_probes.runtime import load, offered
-from rcr_probes.vocabulary import HANG, MEASURED, POWER_LOSSES, Lane
+from rcr_probes.vocabulary import HANG, MEASURED, POWER_LOSSES, UNREADABLE, Lane
 
 READY = b"ready\n"  # what a worker says first; one that does not could not even start
 
@@ -127,7 +126,7 @@ def lacked_room(capture: Capture) -> bool:
 def broken(job: Job, why: str) -> Capture:
     """What is left of a cell that the harness could not measure: nothing, and it says so."""
     damage = (f"harness: {why}",)
-    nothing = Recorded(ledger.UNREADABLE)
+    nothing = Recorded(UNREADABLE)
     measurement = Measurement(
         cell=job.cell,
         source=MEASURED,

@@ -8,13 +8,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from rcr_probes.evidence.admissibility import APPROVAL, EFFECTS, Envelope, digest
+from rcr_probes.evidence.admissibility import APPROVAL
 from rcr_probes.evidence.package import MANIFEST
 from rcr_probes.evidence.published import PROBES
 from rcr_probes.evidence.restarts import REPEATED, RESTART
 from rcr_probes.evidence.timeline import TIMELINE
 from rcr_probes.model import Json
 from rcr_probes.vocabulary import NONE
+from rcr_probes.witness import EFFECTS, Envelope, digest
 from scripts.transcribe_article import TABLE_1, TABLE_2
 
 INTO = Path(__file__).resolve().parents[1] / "examples" / "synthetic-package"

@@ -44,7 +44,7 @@ request: vocabulary model
 runtime: errors vocabulary model
 executors: vocabulary model ledger folder request
 receiving: vocabulary model ledger folder request process receiver
-audited: model files ledger
+audited: vocabulary model files
 phase: errors vocabulary model points fence held late ledger folder linux faults request runtime
     executors audited strace
 process: vocabulary room folder linux phase
@@ -75,7 +75,7 @@ probe: errors vocabulary model room linux request following scratch strace evide
 reference: errors vocabulary model points eligibility witness fence files runtime
 runtimes: errors vocabulary model points linux runtime
 contrast: errors vocabulary model points runtime runtimes
-report: errors vocabulary model eligibility plan run strace evidence runtimes
+report: errors vocabulary model eligibility witness plan run strace evidence runtimes
 publish: errors vocabulary model evidence report
 conformance: vocabulary model folder runtime phase scratch run evidence
 cli: errors grammar interruption stderr

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from rcr_probes import plan
 from rcr_probes.errors import PlanError, RcrError, UnknownName
 from rcr_probes.model import Cell, Plan
+from rcr_probes.product import product
 from rcr_probes.vocabulary import RECOVERY_FAULTS
 
 AXES: dict[str, Any] = {
@@ -88,17 +89,17 @@ def test_seed_and_repeat_take_ranges_that_hold_both_ends(tmp_path: Path) -> None
 def test_python_says_it_in_the_same_words(tmp_path: Path) -> None:
     """What TOML has as a key is an argument, and a range is a range."""
     text = TABLE + 'seed = { from = 0, to = 9 }\nonly = { fault = "kill", seed = [1, 2] }\n'
-    made = plan.product(**AXES, seed=range(10), only={"fault": "kill", "seed": range(1, 3)})
+    made = product(**AXES, seed=range(10), only={"fault": "kill", "seed": range(1, 3)})
     assert made == read(tmp_path, text)
-    assert made == plan.product(
+    assert made == product(
         **AXES, seed={"from": 0, "to": 9}, only=[{"fault": "kill", "seed": [1, 2]}]
     )
 
 
 def test_cells_are_a_sequence_like_any_other_though_none_is_made_before_it_is_asked_for() -> None:
     """Of one table, and of several one after another, in which a cell may be there twice."""
-    one = plan.product(**AXES, without={"fault": "kill", "point": "response"})
-    several = one + plan.product(point="none", fault="none", seed=range(3)) + one
+    one = product(**AXES, without={"fault": "kill", "point": "response"})
+    several = one + product(point="none", fault="none", seed=range(3)) + one
     for cells, tables in ((one, 1), (several, 3)):
         listed = list(cells)
         assert cells == tuple(listed)
@@ -182,21 +183,21 @@ def test_a_table_that_does_not_do_what_it_says_is_refused(
 
 def test_cells_equal_the_same_cells_and_nothing_else() -> None:
     """Whatever holds them."""
-    cells = plan.product(**AXES)
+    cells = product(**AXES)
     assert cells == list(cells)
     assert cells == tuple(cells)
     assert cells != list(cells)[1:]
-    assert plan.product(point="none", fault="none") not in (["x"], "x", [None])
+    assert product(point="none", fault="none") not in (["x"], "x", [None])
 
 
 def test_a_word_that_is_neither_axis_nor_filter_is_answered_with_the_nearest() -> None:
     """Also where somebody would have written except."""
     with pytest.raises(UnknownName, match="Did you mean 'without'"):
-        plan.product(**AXES, withot={"fault": "kill"})
+        product(**AXES, withot={"fault": "kill"})
     with pytest.raises(UnknownName, match="Did you mean 'pairwise'"):
-        plan.product(**AXES, pairwize=["point", "fault", "policy"])
+        product(**AXES, pairwize=["point", "fault", "policy"])
     with pytest.raises(UnknownName, match="without"):
-        plan.product(**AXES | {"except": {"fault": "kill"}})
+        product(**AXES | {"except": {"fault": "kill"}})
 
 
 def test_a_number_that_is_no_number_is_refused_in_every_cell() -> None:
@@ -223,11 +224,11 @@ def test_filters_choose_what_a_reader_would_choose_by_hand(data: st.DataObject) 
         return any(all(getattr(cell, a) in v for a, v in one.items()) for one in some)
 
     only, without = filters("only"), filters("without")
-    whole = plan.product(**AXES)
+    whole = product(**AXES)
     wanted = [c for c in whole if only is None or named(c, only)]
     wanted = [c for c in wanted if without is None or not named(c, without)]
     try:
-        made = list(plan.product(**AXES, only=only, without=without))
+        made = list(product(**AXES, only=only, without=without))
     except PlanError as error:
         idle = ("no cell that is left", "keeps every cell")
         made = wanted if any(words in error.cause for words in idle) else []
@@ -265,8 +266,8 @@ def test_a_pairwise_table_holds_every_pair_that_its_filters_leave_and_few_cells_
 ) -> None:
     """Each with every value of the axes that are not paired, in the order of the whole product."""
     axes: dict[str, Any] = {**COVERED, "point": ["before_action", "after_action"], "fault": "kill"}
-    whole = plan.product(**axes, without=without or None)
-    made = plan.product(**axes, without=without or None, pairwise=paired)
+    whole = product(**axes, without=without or None)
+    made = product(**axes, without=without or None, pairwise=paired)
     assert pairs(made, paired) == pairs(whole, paired)
     part = attrgetter(*paired)
     chosen = {part(cell) for cell in made}
@@ -293,7 +294,7 @@ def test_axes_that_are_not_paired_cost_nothing_but_their_number() -> None:
     axes: dict[str, Any] = {**COVERED, "point": "after_action", "fault": "kill"}
     seeds = 2_000
     tracemalloc.start()
-    made = plan.product(**axes, seed=range(seeds), pairwise=[*COVERED][:3])
+    made = product(**axes, seed=range(seeds), pairwise=[*COVERED][:3])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     combinations = seeds * math.prod(map(len, COVERED.values()))

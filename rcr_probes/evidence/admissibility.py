@@ -24,11 +24,6 @@ from rcr_probes.witness import (
     time_of,
 )
 
-__all__ = [
-    "APPROVAL", "EFFECTS", "Envelope", "Observed", "Reading", "Reason", "Rejected", "Timeline",
-    "cutoffs", "digest", "effects", "in_order", "naive", "read", "refusal",
-]  # fmt: skip
-
 APPROVAL = "approval-snapshot"  # body: status, and what else the record says of itself
 
 Observed = Literal["yes", "not_observed", "unknown"]

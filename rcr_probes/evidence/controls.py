@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rcr_probes.evidence.admissibility import (
-    EFFECTS,
-    Envelope,
-    Reading,
-    Timeline,
-    digest,
-    effects,
-    naive,
-    read,
-    refusal,
-)
+from rcr_probes.evidence.admissibility import Reading, effects, naive, read
 from rcr_probes.model import Json
+from rcr_probes.witness import EFFECTS, Envelope, Timeline, digest, refusal
 
 CONTROLS = ("effects_missing", "foreign_owner", "future_evidence", "forged_effect")
 

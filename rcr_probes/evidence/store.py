@@ -16,12 +16,12 @@ from rcr_probes.evidence.form import (
     CAPTURES,
     ENVIRONMENT,
     MANIFEST,
+    PLAN,
     SCHEMA,
     Manifest,
     regular,
     sha256,
 )
-from rcr_probes.evidence.form import PLAN as PLAN
 from rcr_probes.evidence.planned import Planned
 from rcr_probes.evidence.promised import MOST_KNOWN, OtherForm, apart
 from rcr_probes.evidence.rows import PUBLISHED_VERDICT, Row, columns, repeated, row

@@ -11,10 +11,11 @@ from msgspec import to_builtins
 
 from rcr_probes.errors import EvidenceError, NotEvidence
 from rcr_probes.evidence import meant
-from rcr_probes.evidence.admissibility import APPROVAL, EFFECTS, Timeline, digest
+from rcr_probes.evidence.admissibility import APPROVAL
 from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.evidence.package import Package, strict_json
 from rcr_probes.model import Capture, Json, Measurement
+from rcr_probes.witness import EFFECTS, Timeline, digest
 
 TIMELINE = "fixtures/timeline.json"  # of a package
 _LARGEST = 16 * 2**20  # bytes of a file; a timeline of an operation is a few kilobytes

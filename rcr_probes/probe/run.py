@@ -12,6 +12,7 @@ from rcr_probes import following, linux
 from rcr_probes.errors import PlanError, RcrError, naming
 from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.derive import derive
+from rcr_probes.evidence.form import PLAN
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell, Plan
 from rcr_probes.probe import drive, strike
@@ -24,7 +25,7 @@ from rcr_probes.receiver import Request, Settings
 from rcr_probes.scratch import scratch
 
 TIMEOUT = 30.0
-_PLAN = "probe"
+_NAME = "probe"  # of the plan
 _LONGEST = 600.0
 _ROOM = 1 << 20  # bytes for the evidence
 MOST_CALLS = 40  # cells of ``syscalls``: each takes about a second
@@ -138,9 +139,9 @@ def _refuse(asked: Asked, into: Path) -> None:
             f"A timeout of {asked.timeout:g} s cannot be kept.",
             f"Give seconds, more than 0 and up to {_LONGEST:g}.",
         )
-    if into.exists() and any(into.iterdir()) and not (into / store.PLAN).exists():
+    if into.exists() and any(into.iterdir()) and not (into / PLAN).exists():
         raise PlanError(f"{into} is not empty and holds no plan.", "Name another with --into.")
-    if (into / store.PLAN).exists() and store.read_plan(into).name != _PLAN:
+    if (into / PLAN).exists() and store.read_plan(into).name != _NAME:
         raise PlanError(f"{into} holds another plan.", "Name another folder with --into.")
     place = into.absolute().parent
     while not place.exists():
@@ -242,7 +243,7 @@ def _sealed(courses: list[Course], into: Path) -> Evidence:
     told = _told(courses)
     if into.exists():
         write.set_aside(into)
-    plan = Plan(_PLAN, tuple(course.cell for course in courses))
+    plan = Plan(_NAME, tuple(course.cell for course in courses))
     with write.Writer(into, plan) as writer:
         for course in courses:
             measured = measurement(course, told)

@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 
 from rcr_probes.evidence import archive, timeline
-from rcr_probes.evidence.admissibility import Timeline
 from rcr_probes.evidence.package import Package
 from rcr_probes.evidence.published import import_package
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.report.execute import NOTEBOOKS
 from rcr_probes.report.texts import text
+from rcr_probes.witness import Timeline
 
 _DIGITS = 16  # of a digest: enough to tell files apart by eye
 

@@ -12,22 +12,15 @@ import pandas as pd
 
 from rcr_probes.errors import RcrError, printable
 from rcr_probes.evidence import archive, meant, store, timeline
-from rcr_probes.evidence.admissibility import (
-    Reading,
-    Rejected,
-    Timeline,
-    cutoffs,
-    in_order,
-    naive,
-    read,
-    refusal,
-)
+from rcr_probes.evidence.admissibility import Reading, Rejected, cutoffs, in_order, naive, read
 from rcr_probes.evidence.controls import controls
+from rcr_probes.evidence.form import PLAN
 from rcr_probes.evidence.package import read_package
 from rcr_probes.model import Json
 from rcr_probes.report.explain import matching
 from rcr_probes.report.terminal import Drawn
 from rcr_probes.report.texts import section, text
+from rcr_probes.witness import Timeline, refusal
 
 SAYS = ("approval_status", "effect_count", "effect_observed", "duplicate_observed")
 _NOTHING = "-"
@@ -48,7 +41,7 @@ def opened(place: Path, cell: str | None = None) -> Timeline:
         RcrError: a cell is missing, or one is named where there is none.
         OSError: the file cannot be read.
     """
-    if (place / store.PLAN).is_file():
+    if (place / PLAN).is_file():
         evidence = store.read_whole(place)
         ids = [one.id for one in evidence.plan.cells]
         if cell is None and len(ids) > 1:

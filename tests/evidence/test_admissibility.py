@@ -10,18 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rcr_probes.evidence.admissibility import (
-    APPROVAL,
-    EFFECTS,
-    Envelope,
-    Reading,
-    Rejected,
-    Timeline,
-    digest,
-    naive,
-    read,
-)
+from rcr_probes.evidence.admissibility import APPROVAL, Reading, Rejected, naive, read
 from rcr_probes.evidence.controls import CONTROLS, controls
+from rcr_probes.witness import EFFECTS, Envelope, Timeline, digest
 from tests.evidence.timelines import (
     ENVELOPES,
     OWNER,

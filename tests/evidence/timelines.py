@@ -6,8 +6,9 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from rcr_probes.evidence.admissibility import APPROVAL, EFFECTS, Envelope, Timeline, digest
+from rcr_probes.evidence.admissibility import APPROVAL
 from rcr_probes.evidence.timeline import parsed
+from rcr_probes.witness import EFFECTS, Envelope, Timeline, digest
 
 OWNER = "run-a"
 

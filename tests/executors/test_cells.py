@@ -23,7 +23,7 @@ from rcr_probes.evidence import consistency, seal, store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import Capture, Cell, Event, Plan
-from rcr_probes.plan import product
+from rcr_probes.product import product
 from rcr_probes.report.explain import happened
 from rcr_probes.report.texts import LANGS
 from rcr_probes.scratch import PREFIX
@@ -265,7 +265,7 @@ def within(seconds: float, holds: Callable[[], object]) -> bool:
 RUN = """
 from rcr_probes import run
 from rcr_probes.model import Plan
-from rcr_probes.plan import product
+from rcr_probes.product import product
 cells = product(
     point="after_action", fault="timeout", dedupe="receiver_key", repeat=list(range(99))
 )

@@ -10,7 +10,7 @@ import pytest
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Plan
-from rcr_probes.plan import product
+from rcr_probes.product import product
 from rcr_probes.run import run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from rcr_probes.errors import UnknownName
-from rcr_probes.evidence.admissibility import APPROVAL, EFFECTS, Observed, Reason
+from rcr_probes.evidence.admissibility import APPROVAL, Observed
 from rcr_probes.report import texts
 from rcr_probes.report.texts import LANGS, section, table, text
 from rcr_probes.vocabulary import (
@@ -30,6 +30,7 @@ from rcr_probes.vocabulary import (
     Eligibility,
     Harm,
 )
+from rcr_probes.witness import EFFECTS, Reason
 
 NAMES = ("verdict", "eligibility")
 DESIGN = Path(__file__).parents[2] / "docs" / "design.md"

@@ -13,6 +13,7 @@ from rcr_probes import run as runs
 from rcr_probes import worker
 from rcr_probes.evidence import store
 from rcr_probes.model import Cell, Plan
+from rcr_probes.product import product
 from rcr_probes.worker import Job
 from tests.run.cells import CONTROL, MINE, P3, alive, ends, scratch, verdict
 
@@ -75,7 +76,7 @@ def test_a_grandchild_in_a_group_of_its_own_is_ended_and_told(tmp_path: Path, st
 
 def test_a_worker_that_dies_costs_its_cell_and_no_other(tmp_path: Path) -> None:
     """The cell is unknown, a new worker goes on, and nothing is lost or done twice."""
-    cells = list(plans.product(**P3, seed=list(range(6))))
+    cells = list(product(**P3, seed=list(range(6))))
     cells[2] = Cell(runtime=f"{MINE}:Parricide", **CONTROL)
     captures = list(runs.run(Plan("six", tuple(cells)), tmp_path / "six", workers=2).captures())
     assert [c.cell for c in captures] == cells
