@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from rcr_probes import held
-from rcr_probes.executors import Fenced, Marker
+from rcr_probes.executors.marker import Fenced, Marker
 from rcr_probes.model import Json
 
 _DEADLINE = 30.0  # seconds in which what was sent must be on its way

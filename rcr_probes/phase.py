@@ -31,7 +31,7 @@ from rcr_probes import (
     strace,
 )
 from rcr_probes.errors import code_of
-from rcr_probes.executors import Marker
+from rcr_probes.executors.marker import Fenced, Marker
 from rcr_probes.late import Late
 from rcr_probes.model import Cell, Json, Recorded, shown
 from rcr_probes.runtime import Executor, Operation, Runtime, made, offered, recorded
@@ -283,7 +283,7 @@ class Phase:
         token = 1 if cell.variant == FENCED else None
         original = executors.make(self._place, cell.dedupe, self.emit, token=token)
         assert isinstance(original, Marker)
-        with contextlib.suppress(executors.Fenced):
+        with contextlib.suppress(Fenced):
             original.act(self.operation.key, request.requested(cell))
 
     def _is_first(self) -> bool:

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 from rcr_probes.errors import RuntimeUnusable, UnknownName
-from rcr_probes.model import Json, Recorded
+from rcr_probes.model import Json, Known, Recorded
 from rcr_probes.vocabulary import AGAIN, BASELINE, FAULTS, POINTS, POLICIES, SAYS, Says
 
 DESCRIPTION = ".toml"  # how the name of a file ends that describes a runtime
@@ -21,13 +21,39 @@ _VARIANT = re.compile(r"[a-z]\w*", re.ASCII)
 
 
 class Executor(Protocol):
-    """What performs the action. It is the harness's, so the runtime owns neither ledger."""
+    """What performs the action. It is the harness's, so the runtime owns neither ledger.
+
+    Attributes:
+        name: as a request's ``executor`` names it.
+        declares: of ``lookup`` and ``replay``, those that another call with the same operation key
+            can rely on, as it says itself (``vocabulary.CAPABILITIES``).
+        effects: how many effects its action has.
+    """
 
     name: str
+    declares: tuple[str, ...]
+    effects: int
+
+    def raise_fence(self) -> int | None:
+        """Where calls carry a fencing token: refuse every older attempt, and count what exists."""
+        ...
 
     def __call__(self, operation_key: str, request: Mapping[str, Json], /) -> Mapping[str, Json]:
         """Perform the action of ``request`` and return evidence of it."""
         ...
+
+
+class Askable(Executor, Protocol):
+    """An executor that declares ``lookup``."""
+
+    def look(self, key: str, /) -> Known:
+        """What it knows of an operation's key. It calls nothing."""
+        ...
+
+
+def askable(executor: Executor) -> TypeGuard[Askable]:
+    """Whether an executor can be asked about a key."""
+    return "lookup" in executor.declares
 
 
 @dataclass(frozen=True, slots=True)

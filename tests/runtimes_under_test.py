@@ -36,6 +36,10 @@ class Around:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
+        self.declares, self.effects = executor.declares, executor.effects
+
+    def raise_fence(self) -> int | None:
+        return self._executor.raise_fence()
 
     def __call__(self, key: str, request: Mapping[str, Json]) -> Mapping[str, Json]:
         return self._executor(key, request)

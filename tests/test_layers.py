@@ -42,7 +42,7 @@ faults: errors vocabulary linux tracer runtime strace
 tracer: errors
 request: vocabulary model
 runtime: errors vocabulary model
-executors: vocabulary model ledger folder request
+executors: vocabulary model ledger folder request runtime
 receiving: vocabulary model ledger folder request process receiver
 audited: vocabulary model files
 phase: errors vocabulary model points fence held late ledger folder linux faults request runtime

@@ -6,25 +6,11 @@ Each carries what it declares (``declares``); one that declares ``lookup`` can b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
-
 from rcr_probes.executors.keyed import ClaimFirst, LateKey, OperationKey
-from rcr_probes.executors.marker import (
-    Emit,
-    Fenced,
-    LedgerDamaged,
-    Marker,
-    Reached,
-    unwatched,
-)
+from rcr_probes.executors.marker import Emit, Marker, Reached, unwatched
 from rcr_probes.executors.pairs import Pair, PairEffectKey, PairOperationKey
-from rcr_probes.model import Json
+from rcr_probes.runtime import Executor
 from rcr_probes.vocabulary import RECEIVED, RECEIVER_KEY
-
-__all__ = [
-    "PATIENCE", "Emit", "Executor", "Fenced", "LedgerDamaged", "Marker", "Reached", "make",
-]  # fmt: skip
 
 PATIENCE = 30.0  # seconds that a call waits for its receiver
 _LOCAL: dict[str, type[Marker]] = {
@@ -36,22 +22,6 @@ _LOCAL: dict[str, type[Marker]] = {
     "pair_operation_key": PairOperationKey,
     "pair_effect_key": PairEffectKey,
 }
-
-
-class Executor(Protocol):
-    """What a runtime is handed, and a policy may ask what it declares."""
-
-    name: str
-    declares: tuple[str, ...]
-    effects: int
-
-    def raise_fence(self) -> int | None:
-        """Where calls carry a fencing token: refuse every older attempt, and count what exists."""
-        ...
-
-    def __call__(self, operation_key: str, request: Mapping[str, Json], /) -> Mapping[str, Json]:
-        """Perform the action of ``request`` and return evidence of it."""
-        ...
 
 
 def make(

@@ -24,7 +24,7 @@ from rcr_probes.reference.lapse import standing
 from rcr_probes.reference.locks import free
 from rcr_probes.reference.records import NOT_STARTED, Held, Record, Ruling, Status
 from rcr_probes.reference.service import ADMIN, LOCK, Actor, ApprovalService
-from rcr_probes.runtime import Operation
+from rcr_probes.runtime import Operation, askable
 from rcr_probes.vocabulary import STOPPED
 from rcr_probes.witness import Snapshot
 
@@ -180,14 +180,14 @@ class EvidenceGated(ApprovalService):
         current = self._digest(operation.request)
         approved = record.digest if known and record and standing(record) else None
         # Before the witness is read: what is on its way can then not land after that.
-        raised = getattr(operation.executor, "raise_fence", lambda: None)()
+        raised = operation.executor.raise_fence()
         seen = _snapshot(operation, last)
         facts = Facts(
             identity=eligibility.identity(
                 Recorded("", approved_digest=approved, current_digest=current)
             ),
             effect=self._effect(operation, record, seen, _settled(seen, last, raised)),
-            capability=tuple(getattr(operation.executor, "declares", ())),
+            capability=operation.executor.declares,
         )
         return Found(record, facts, seen.effects or (), trail, notes)
 
@@ -196,9 +196,8 @@ class EvidenceGated(ApprovalService):
     ) -> Any:
         """The effect fact: ``absent`` and ``partial`` of a settled attempt alone."""
         request = operation.request if record is None else record.request
-        approved = Approved(
-            operation.key, str(real_target(request)), getattr(operation.executor, "effects", 1)
-        )
+        target = str(real_target(request))
+        approved = Approved(operation.key, target, operation.executor.effects)
         observed = Observation("fault", 0, Recorded(""), seen.effects, None, settled=settled)
         return eligibility.effect(approved, observed)
 
@@ -260,7 +259,7 @@ class EvidenceGated(ApprovalService):
         record = found.record
         assert record is not None
         # Present means so many as one call makes: a look-up, or a person, says no more than that.
-        count = len(found.effects) or getattr(operation.executor, "effects", 1)
+        count = len(found.effects) or operation.executor.effects
         shown: dict[str, Json] = {"kind": record.executor, "observed_count": count}
         execution = replace(
             record.execution,
@@ -371,12 +370,14 @@ def _settled(seen: Snapshot, last: int, raised: int | None) -> bool:
 
 def _looked_up(operation: Operation, facts: Facts) -> Facts:
     """The facts once the executor was asked under the original key; nobody asks it twice."""
+    executor = operation.executor
+    assert askable(executor)  # no other declares what leads here
     try:
-        known = operation.executor.look(operation.key)  # type: ignore[attr-defined]
+        known = executor.look(operation.key)
         effects = None if known.in_flight else known.effects
     except Exception:  # no answer, whatever the reason, says nothing
         effects = None
-    return eligibility.looked_up(facts, effects, getattr(operation.executor, "effects", 1))
+    return eligibility.looked_up(facts, effects, executor.effects)
 
 
 def _contradicts(record: Record, trail: audit.Trail) -> bool:

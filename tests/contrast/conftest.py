@@ -26,7 +26,12 @@ class Executor:
     """Notes what it is called with, outside the system's folder."""
 
     name: str = "local-marker"
+    declares: tuple[str, ...] = ()
+    effects: int = 1
     called: list[str] = field(default_factory=list)
+
+    def raise_fence(self) -> None:
+        """Its calls carry no fencing tokens."""
 
     def __call__(self, operation_key: str, request: Mapping[str, Json]) -> Mapping[str, Json]:
         self.called.append(operation_key)

@@ -11,8 +11,9 @@ import pytest
 from rcr_probes import executors, ledger
 from rcr_probes import folder as layout
 from rcr_probes.errors import InjectedFault
-from rcr_probes.executors import Executor, LedgerDamaged
+from rcr_probes.executors.marker import LedgerDamaged
 from rcr_probes.model import Json, Known
+from rcr_probes.runtime import Executor, askable
 from rcr_probes.vocabulary import CAPABILITIES, DEDUPES, INNER_POINTS, PAIRS, RECEIVED, TRULY, Lane
 
 REQUEST = {"executor": "local-marker", "target": "marker-0", "session_id": "session-1"}
@@ -155,10 +156,11 @@ def test_a_look_up_tells_the_effects_of_the_key(folder: str, dedupe: str) -> Non
     """It is an event, and makes no effect and no call."""
     seen: list[tuple[str, Mapping[str, Json]]] = []
     executor = executors.make(folder, dedupe, lambda lane, value: seen.append((lane, value)))
-    assert executor.look(KEY) == Known(0, in_flight=False)  # type: ignore[attr-defined]
+    assert askable(executor)
+    assert executor.look(KEY) == Known(0, in_flight=False)
     executor(KEY, REQUEST)
-    assert executor.look(KEY) == Known(each(dedupe), in_flight=False)  # type: ignore[attr-defined]
-    assert executor.look("operation-1").effects == 0  # type: ignore[attr-defined]
+    assert executor.look(KEY) == Known(each(dedupe), in_flight=False)
+    assert executor.look("operation-1").effects == 0
     asked = {"operation_key": KEY, "effects": each(dedupe), "in_flight": False}
     assert seen[-2] == ("ask", asked)
     assert (len(effects(folder)), calls(folder)) == (each(dedupe), 1)
@@ -171,8 +173,9 @@ def test_a_look_up_over_a_half_action_is_true_where_each_effect_has_its_key(
     """One key for the whole action knows no halves: it says that all was done, which is false."""
     with pytest.raises(InjectedFault):
         executors.make(folder, dedupe, mute, dies)(KEY, REQUEST)
-    known = executors.make(folder, dedupe, mute).look(KEY)  # type: ignore[attr-defined]
-    assert known == Known(told, in_flight=False)
+    executor = executors.make(folder, dedupe, mute)
+    assert askable(executor)
+    assert executor.look(KEY) == Known(told, in_flight=False)
     assert (told == len(effects(folder))) is ("lookup" in TRULY[dedupe])
 
 
@@ -180,7 +183,7 @@ def test_a_look_up_over_a_half_action_is_true_where_each_effect_has_its_key(
 def test_who_declares_no_look_up_cannot_be_asked(folder: str, dedupe: str) -> None:
     """A policy finds the method where it is declared, and nowhere else."""
     executor = executors.make(folder, dedupe, mute)
-    assert hasattr(executor, "look") is ("lookup" in executor.declares)
+    assert hasattr(executor, "look") is askable(executor)
 
 
 def test_a_relative_target_is_one_of_the_session_that_asks(folder: str) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from rcr_probes import executors, folder, ledger
-from rcr_probes.executors import Executor
 from rcr_probes.model import Json, Known
 from rcr_probes.receiver import Receiver, Settings
+from rcr_probes.runtime import Executor, askable
 from rcr_probes.vocabulary import RECEIVED, Lane
 
 REQUEST = {
@@ -121,11 +122,8 @@ def test_a_key_that_the_receiver_forgot_is_a_new_one(place: str, receiver: Recei
 def test_the_receiver_can_be_asked_about_a_key(place: str, receiver: Receiver) -> None:
     """It says what it knows, that something may still land, and that it does not know any more."""
     executor = calling(place, patience=0.5)
-
-    def look() -> Known:
-        found: Known = executor.look(KEY)  # type: ignore[attr-defined]
-        return found
-
+    assert askable(executor)
+    look = partial(executor.look, KEY)
     assert look() == Known(0, in_flight=False)
     receiver.arm("hold_before")
     with pytest.raises(Exception, match="in time"):

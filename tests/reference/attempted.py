@@ -42,6 +42,9 @@ class Executor:
         self.made.append(str(request["target"]))
         return {"kind": self.name, "observed_count": len(self.made)}
 
+    def raise_fence(self) -> None:
+        """Its calls carry no fencing tokens."""
+
     def look(self, key: str) -> Known:
         if isinstance(self.says, Exception):
             raise self.says

@@ -40,17 +40,22 @@ class MarkerExecutor:
     """Appends the operation key to a file outside the runtime's folder."""
 
     name = "local-marker"
+    declares: tuple[str, ...] = ()
+    effects = 1
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def raise_fence(self) -> None:
+        """Its calls carry no fencing tokens."""
+
     def __call__(self, operation_key: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         with self.path.open("a") as file:
             file.write(f"{operation_key}\n")
-        return {"kind": "local-marker", "observed_count": self.effects}
+        return {"kind": "local-marker", "observed_count": self.made}
 
     @property
-    def effects(self) -> int:
+    def made(self) -> int:
         return len(self.path.read_text().splitlines()) if self.path.exists() else 0
 
 
@@ -251,7 +256,7 @@ def test_fault_and_recovery_in_two_processes(
     def seen(ended: tuple[str, Any], operation: Operation) -> Seen:
         how, error = ended
         status = runtime.state(operation).status
-        return error if how == "exit" else how, status, effects.effects
+        return error if how == "exit" else how, status, effects.made
 
     at_fault, again, resumed = CELLS[point, fault]
     assert seen(child(under(fault, point, lambda: runtime.start(operation))), operation) == at_fault
@@ -275,7 +280,7 @@ def test_recovery_of_a_changed_request_is_stale_and_forgets(
     recovered = child(lambda: seen_by_caller(lambda: runtime.recover(later, "resume")))
     assert recovered == ("exit", "APPROVAL_STALE")
     assert runtime.state(later) == Recorded("stale", "not_started", (), None, changed)
-    assert MarkerExecutor(tmp_path / "effects").effects == 1
+    assert MarkerExecutor(tmp_path / "effects").made == 1
 
 
 def test_executor_is_called_with_the_key_and_the_request(

@@ -14,7 +14,7 @@ from rcr_probes.evidence.check import check
 from rcr_probes.evidence.rows import Row, rows
 from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.phase import operation
-from rcr_probes.runtime import load
+from rcr_probes.runtime import Executor, load
 from tests.runtimes.missing import skip_without
 
 skip_without("celery")
@@ -161,7 +161,7 @@ def test_asking_for_the_state_writes_nothing(measured: Mapping[Cell, Capture], i
     assert _tree(asked.folder) == before
 
 
-def _unused(place: Path) -> executors.Executor:
+def _unused(place: Path) -> Executor:
     return executors.make(str(place), "none", lambda *_: None)
 
 

@@ -132,6 +132,11 @@ class Never:
     """An executor that must not be called."""
 
     name = "local-marker"
+    declares: tuple[str, ...] = ()
+    effects = 1
+
+    def raise_fence(self) -> None:
+        raise AssertionError
 
     def __call__(self, key: str, request: Mapping[str, Json]) -> Mapping[str, Json]:
         raise AssertionError
