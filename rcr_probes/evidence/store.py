@@ -38,7 +38,10 @@ class Evidence:
         manifest: what the folder holds.
         versions: what the captures depend on, package or program → version; empty where the
             environment cannot be read, which ``check`` then says.
-        remembered: the captures, where they were read before: those that the plan promises.
+        remembered: the captures, where they were read before (``in_memory``).
+
+    Raises:
+        EvidenceError: what is remembered is not what the plan promises.
     """
 
     folder: Path
@@ -46,6 +49,11 @@ class Evidence:
     manifest: Manifest
     versions: Mapping[str, str] = field(default_factory=dict)
     remembered: tuple[Capture, ...] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        kept = self.remembered
+        if kept is not None and tuple(one.cell for one in kept) != self.plan.cells:
+            raise self._unpromised(f"is in memory as {len(kept)} captures")
 
     def captures(self) -> Iterator[Capture]:
         """Every capture, in the order of the plan.

@@ -13,7 +13,7 @@ from rcr_probes.contrast import drain, policies, submission
 from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence.claimed import held
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import Judgement, Verdict
+from rcr_probes.model import Judgement, Plan, Verdict
 from rcr_probes.report import audit_policies
 from rcr_probes.report.audit_policies import STRUCK
 from rcr_probes.report.demands import DEMANDS, kept
@@ -123,8 +123,9 @@ def test_drain_and_responses_show_each_cell_once(contrast: Evidence, lang: str) 
 
 def test_other_evidence_has_no_such_tables(contrast: Evidence) -> None:
     """It is an error, which a notebook shows as a sentence."""
-    with pytest.raises(EvidenceError):
-        audit_policies.outcomes(replace(contrast, remembered=()))
+    other = replace(contrast, plan=Plan("other", ()), remembered=())
+    with pytest.raises(EvidenceError, match="holds no such cells"):
+        audit_policies.outcomes(other)
 
 
 @pytest.mark.parametrize("lang", LANGS)

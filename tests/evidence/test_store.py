@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.form import CAPTURES, ENVIRONMENT, MANIFEST, PLAN
 from rcr_probes.evidence.write import Writer
-from rcr_probes.model import Plan
+from rcr_probes.model import Capture, Plan
 from rcr_probes.product import product
 from tests.evidence import made
 
@@ -35,6 +37,26 @@ def test_what_was_sealed_is_read_back(tmp_path: Path) -> None:
     assert tuple(evidence.captures()) == CAPTURED
     assert evidence.manifest.captures == 2
     assert set(evidence.manifest.files) == {CAPTURES, ENVIRONMENT, PLAN}
+
+
+def test_captures_in_memory_outlive_their_folder(tmp_path: Path) -> None:
+    """They are read once, and make the same rows."""
+    evidence = made.write(tmp_path / "e", CAPTURED)
+    rows = list(evidence.rows())
+    kept = evidence.in_memory()
+    shutil.rmtree(evidence.folder)
+    assert tuple(kept.captures()) == CAPTURED
+    assert list(kept.rows()) == rows
+
+
+@pytest.mark.parametrize("others", [(), CAPTURED[:1], CAPTURED[::-1], (*CAPTURED, CAPTURED[0])])
+def test_captures_in_memory_are_those_that_the_plan_promises(
+    tmp_path: Path, others: tuple[Capture, ...]
+) -> None:
+    """As those of a file are: what is left of them would say too much."""
+    evidence = made.write(tmp_path / "e", CAPTURED)
+    with pytest.raises(EvidenceError, match="not what the plan promises"):
+        replace(evidence, remembered=others)
 
 
 def test_a_plan_is_written_a_cell_at_a_time_as_it_would_be_whole() -> None:
