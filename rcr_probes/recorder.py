@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from rcr_probes import folder, strace
 from rcr_probes.power import HERE, Change
+from rcr_probes.strace import Logged
 
 _LONGEST = 1 << 24  # bytes of a write that are recorded; a longer one is not whole in the log
 _SEEKING = "lseek"
@@ -35,10 +36,6 @@ _RECORDED = (
 )  # fmt: skip
 _BY_DESCRIPTOR = (*_WRITING, *_FLUSHING, "close", _SEEKING, _TRUNCATES, "fchdir")
 
-_WHOLE = re.compile(r"(\d+) +(\w+)\((.*)\) += (.*)")
-_BEGUN = re.compile(r"(\d+) +(\w+)\((.*) <unfinished \.\.\.>")
-_RESUMED = re.compile(r"(\d+) +<\.\.\. (\w+) resumed>(.*)")
-_ENDED = re.compile(r"(.*)\) += (.*)")
 _CURRENT = re.compile(r"AT_FDCWD<([^<>]*)>")
 _DESCRIPTOR = re.compile(r"(\d+)<")
 _DATA = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
@@ -91,7 +88,7 @@ def made(log: str, place: str) -> list[Made]:
         place: the cell's folder.
     """
     reader = _Reader(place)
-    return [one for call in _calls(log) for one in reader.read(*call)]
+    return [made for one in strace.logged(log) for made in reader.read(one)]
 
 
 def changes(calls: Iterable[Made], *tops: str) -> list[Change]:
@@ -117,23 +114,6 @@ def within(path: str, top: str) -> bool:
     return path == top or path.startswith(f"{top}/")
 
 
-def _calls(log: str) -> Iterator[tuple[str, str, str, str]]:
-    """pid, call, arguments and result of each call that came to its end, by when it began."""
-    listed: list[tuple[str, str, str, str] | None] = []
-    begun: dict[str, tuple[int, str]] = {}
-    for line in log.splitlines():
-        if found := _WHOLE.fullmatch(line):
-            listed.append((found[1], found[2], found[3], found[4]))
-        elif found := _BEGUN.fullmatch(line):
-            begun[found[1]] = (len(listed), found[3])
-            listed.append(None)
-        elif (found := _RESUMED.fullmatch(line)) and found[1] in begun:
-            number, arguments = begun.pop(found[1])
-            if ended := _ENDED.fullmatch(found[3]):
-                listed[number] = (found[1], found[2], arguments + ended[1], ended[2])
-    return (call for call in listed if call is not None)
-
-
 @dataclass(slots=True)
 class _Open:
     """An open file: where the next write goes."""
@@ -149,12 +129,15 @@ class _Reader:
     def __init__(self, place: str) -> None:
         self._places = tuple(dict.fromkeys((os.path.abspath(place), os.path.realpath(place))))
         self._open: dict[tuple[str, str], _Open] = {}
-        self._in: dict[str, str] = {}  # thread → its current directory
+        self._in: dict[int, str] = {}  # thread → its current directory
         self._last = ""  # where whoever was heard of last is: a child begins where its parent is
-        self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._seen: Counter[tuple[int, str, str]] = Counter()
 
-    def read(self, pid: str, call: str, arguments: str, result: str) -> Iterator[Made]:
-        """The call as one on a file of the folder; nothing where it is on none."""
+    def read(self, one: Logged) -> Iterator[Made]:
+        """The call as one on a file of the folder; nothing where it is on none, or never ended."""
+        pid, call, arguments, result = one.pid, one.call, one.arguments, one.result
+        if result is None:
+            return
         here = _CURRENT.search(arguments)
         self._last = strace.plain(here[1]) if here else self._in.get(pid, self._last)
         self._in[pid] = self._last

@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 PROGRAM = "strace"
 KILL = "signal=KILL"  # an action of ``striking``; ``error=ENOSPC`` is another
@@ -36,13 +36,16 @@ _MOST = 65535  # the largest number of a call that strace counts to
 _OPENING = ("open", "openat")  # they change a file only with one of these
 _TWO_PATHS = ("rename", "link")
 _CREATES = re.compile(r"\bO_(?:CREAT|TRUNC)\b")
+_WATCHED = frozenset((*_OPEN, *_NAMED))
+_BY_DESCRIPTOR = frozenset((*_OPEN, *_BESIDE_OPEN))
 
 _POINT = re.compile(r"(\w+)@([^\0]+)#([1-9]\d*)")
-_CALL = re.compile(r"(\d+) +(\w+)\((.*)")
+_RESULT = re.compile(r"(.*)\) += (.*)")
+_RESUMED = "<... "
+_UNFINISHED = " <unfinished ...>"
 _FD = re.compile(r"\d+<((?:[^<>\\]|\\.)*)>")
 _NAME = re.compile(r'(?:(?:AT_FDCWD|\d+)<((?:[^<>\\]|\\.)*)>, )?"((?:[^"\\]|\\.)*)"')
-_RESUMED = re.compile(r"(\d+) +<\.\.\. \w+ resumed>")
-_KILLED = re.compile(r"^(\d+) +\+\+\+ killed by SIGKILL", re.MULTILINE)
+_KILLED = re.compile(r"^(\d+) +(?:\d+\.\d+ +)?\+\+\+ killed by SIGKILL", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,43 @@ class CallPoint:
     def __str__(self) -> str:
         """As a cell's point: ``pwrite64@jobs.db#3``."""
         return f"{self.call}@{self.file}#{self.nth}"
+
+
+class Logged:
+    """One call as the log has it; written by hand, because each spawned phase compiles a dataclass.
+
+    Attributes:
+        pid: of the process, or the thread, that made it.
+        at: when, in seconds since the epoch; 0 where strace was not asked for it.
+        call: its name.
+        arguments: as strace writes them.
+        result: the same; ``?`` where its process ended in it, None where the log does not tell.
+    """
+
+    __slots__ = ("arguments", "at", "call", "pid", "result")
+
+    def __init__(self, pid: int, at: float, call: str) -> None:
+        """A call that has begun."""
+        self.pid, self.at, self.call = pid, at, call
+        self.arguments = ""
+        self.result: str | None = None
+
+    def end(self, said: str) -> None:
+        """How it ended, from the rest of its line, which may break off."""
+        before, _, result = said.rpartition(" = ")
+        before = before.rstrip(" ")
+        if before.endswith(")"):
+            self.arguments += before[:-1]
+            self.result = result
+        elif parts := _RESULT.fullmatch(said):  # the result names a file with " = " in its name
+            self.arguments += parts[1]
+            self.result = parts[2]
+        else:
+            self.arguments += said
+
+    def files(self) -> Iterator[tuple[str, str | None]]:
+        """The absolute paths in its arguments, each with the spelling by which it was named."""
+        return files(self.call, self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,27 +183,69 @@ def calls(log: str, place: str) -> list[Call]:
     """
     seen: Counter[tuple[int, str, str]] = Counter()
     listed: list[Call] = []
-    latest: dict[int, int] = {}
-    for line in log.splitlines():
-        resumed = _RESUMED.match(line)
-        if resumed and (number := latest.get(int(resumed[1]))) is not None:
-            listed[number] = replace(listed[number], ended=_ended(line))
-        found = _CALL.match(line)
-        if not found or found[2] not in (*_OPEN, *_NAMED):
+    for one in logged(log):
+        if one.call not in _WATCHED:
             continue
-        pid, call, arguments = int(found[1]), found[2], found[3]
-        named = [(path, spelled) for path, spelled in files(call, arguments) if _below(path, place)]
+        named = [(path, spelled) for path, spelled in one.files() if _below(path, place)]
         for path in dict.fromkeys(path for path, _ in named):
-            seen[pid, call, path] += 1
-        latest.pop(pid, None)
+            seen[one.pid, one.call, path] += 1
         if named:  # strace finds a rename or a link by its first path alone
-            path = named[0 if call in _TWO_PATHS else -1][0]
-            point = CallPoint(call, _relative(path, place), seen[pid, call, path])
-            changes = call not in _OPENING or bool(_CREATES.search(arguments))
+            path = named[0 if one.call in _TWO_PATHS else -1][0]
+            point = CallPoint(one.call, _relative(path, place), seen[one.pid, one.call, path])
+            changes = one.call not in _OPENING or bool(_CREATES.search(one.arguments))
             own = tuple(s for p, s in named if p == path and s is not None)
-            latest[pid] = len(listed)
-            listed.append(Call(pid, point, changes, own, _ended(line)))
+            listed.append(Call(one.pid, point, changes, own, one.result not in (None, "?")))
     return listed
+
+
+def logged(log: str) -> Iterator[Logged]:
+    """Every call that a log tells of, in the order in which they began.
+
+    The log has a call in two lines where others came between its beginning and its end.
+
+    Args:
+        log: its text.
+    """
+    unfinished: dict[str, Logged] = {}
+    waiting: list[Logged] = []  # the first that is unfinished, and what began after it
+    for line in log.splitlines():
+        pid, at, told = _begun(line)
+        if told.startswith(_RESUMED):
+            if pid not in unfinished:
+                continue
+            one, said = unfinished.pop(pid), told.partition(">")[2]
+        else:
+            call, bracket, said = told.partition("(")
+            if not bracket or not call.isidentifier():  # a signal, or an end
+                continue
+            try:
+                one = Logged(int(pid), float(at), call)
+            except ValueError:  # no line that strace wrote
+                continue
+            if waiting:
+                waiting.append(one)
+        if said.endswith(_UNFINISHED):
+            one.arguments += said.removesuffix(_UNFINISHED)
+            unfinished[pid] = one
+            waiting = waiting or [one]
+            continue
+        one.end(said)
+        if not waiting:
+            yield one
+        elif not unfinished:
+            yield from waiting
+            waiting = []
+    yield from waiting
+
+
+def _begun(line: str) -> tuple[str, str, str]:
+    """Who a line is about, when it was written, 0 where that was not asked for, and the rest."""
+    pid, _, rest = line.partition(" ")
+    rest = rest.lstrip(" ")
+    if not rest[:1].isdigit():
+        return pid, "0", rest
+    at, _, rest = rest.partition(" ")
+    return pid, at, rest
 
 
 def killed(log: str) -> frozenset[int]:
@@ -186,13 +268,9 @@ def base(log: str) -> list[str]:
     return [PROGRAM, "-f", "-qq", "-y", "-s", "0", "-e", "signal=KILL", "-o", log]
 
 
-def _ended(line: str) -> bool:
-    return not line.endswith((" = ?", "<unfinished ...>"))
-
-
 def files(call: str, arguments: str) -> Iterator[tuple[str, str | None]]:
     """The absolute paths in a call's arguments, each with the spelling by which it was named."""
-    if call in (*_OPEN, *_BESIDE_OPEN):
+    if call in _BY_DESCRIPTOR:
         found = _FD.match(arguments)
         if found:
             yield plain(found[1]).removesuffix(" (deleted)"), None

@@ -9,20 +9,17 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rcr_probes import folder, ledger, strace
 from rcr_probes.ledger import EventLine
 from rcr_probes.model import Cell
 from rcr_probes.process import Ended
-from rcr_probes.strace import CallPoint
+from rcr_probes.strace import CallPoint, Logged
 from rcr_probes.vocabulary import FAULTS, TRACED_FAULTS
 
 _KILL = "kill"
-_MADE = re.compile(r"(\d+) +(\d+\.\d+) +(\w+)\((.*)")
-_RESUMED = re.compile(r"(\d+) +\d+\.\d+ +<\.\.\. \w+ resumed>(.*)")
-_KILLED = re.compile(r"^(\d+) +\d+\.\d+ +\+\+\+ killed by SIGKILL", re.MULTILINE)
 _CHILD_KILLED = re.compile(r"^\d+ +(\d+\.\d+) +--- SIGCHLD \{.*\bCLD_KILLED\b", re.MULTILINE)
 
 
@@ -118,18 +115,18 @@ def strikes(log: str, point: CallPoint, place: str) -> list[Struck]:
         point: where it struck.
         place: the folder of the point's file.
     """
-    dead = {int(pid) for pid in _KILLED.findall(log)}
+    dead = strace.killed(log)
     return [
         Struck(made.pid, made.at)
-        for made in _calls(log, point, place)
-        if (made.call, made.nth) == (point.call, point.nth)
-        if made.end.endswith("(INJECTED)") or (made.end.endswith("= ?") and made.pid in dead)
+        for made, nth in _calls(log, point, place)
+        if (made.call, nth) == (point.call, point.nth) and made.result is not None
+        if made.result.endswith("(INJECTED)") or (made.result == "?" and made.pid in dead)
     ]
 
 
 def seen(log: str, point: CallPoint, place: str) -> list[str]:
     """The points at all calls on the point's file, in the order of the log."""
-    found = (replace(point, call=m.call, nth=m.nth) for m in _calls(log, point, place))
+    found = (replace(point, call=m.call, nth=nth) for m, nth in _calls(log, point, place))
     return list(dict.fromkeys(map(str, found)))
 
 
@@ -144,35 +141,14 @@ def _was_a_thread(found: Sequence[Struck], phase: int, log: str) -> bool:
     return not any(float(at) >= found[0].at for at in _CHILD_KILLED.findall(log))
 
 
-@dataclass(slots=True)
-class _Made:
-    """A call on the point's file: the ``nth`` of its name in its process; ``end`` ends its line."""
-
-    pid: int
-    at: float
-    call: str
-    nth: int
-    end: str
-
-
-def _calls(log: str, point: CallPoint, place: str) -> list[_Made]:
+def _calls(log: str, point: CallPoint, place: str) -> Iterator[tuple[Logged, int]]:
+    """The calls on the point's file, each with its number among those of its name and process."""
     files = {*_absolute(point, place), point.file}
     counted: Counter[tuple[int, str]] = Counter()
-    made: list[_Made] = []
-    unfinished: dict[int, _Made] = {}
-    for line in log.splitlines():
-        if found := _RESUMED.match(line):
-            if one := unfinished.pop(int(found[1]), None):
-                one.end = found[2].rstrip()
-        elif found := _MADE.match(line):
-            pid, call, rest = int(found[1]), found[3], found[4].rstrip()
-            if not files & {os.path.normpath(path) for path, _ in strace.files(call, rest)}:
-                continue
-            counted[pid, call] += 1
-            made.append(_Made(pid, float(found[2]), call, counted[pid, call], rest))
-            if rest.endswith("<unfinished ...>"):
-                unfinished[pid] = made[-1]
-    return made
+    for one in strace.logged(log):
+        if not files.isdisjoint([os.path.normpath(path) for path, _ in one.files()]):
+            counted[one.pid, one.call] += 1
+            yield one, counted[one.pid, one.call]
 
 
 def _insert(path: str, cell: Cell, struck: Struck) -> None:
