@@ -18,9 +18,8 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from rcr_probes import points, room
+from rcr_probes import points
 from rcr_probes.model import Json, Recorded
 from rcr_probes.reference import approval
 from rcr_probes.runtime import Executor, Operation, Runtime
@@ -237,36 +236,6 @@ class Floating(Plain):
         return Recorded("done", evidence=({"at": time.time()},))
 
 
-class Wordless(Plain):
-    """Says of a state what is no word for it."""
-
-    says: Mapping[str, Any] = {"done": "finished"}
-
-
-class Pointless(Plain):
-    """Declares a point that does not exist."""
-
-    points: Mapping[str, frozenset[str]] = {"before_acton": PROCESS_FAULTS}
-
-
-class Faultless(Plain):
-    """Declares a kind of fault that does not exist."""
-
-    points: Mapping[str, frozenset[str]] = {"response": frozenset({"kil"})}
-
-
-class Listless(Plain):
-    """Declares its points as a list."""
-
-    points: Any = ("response",)
-
-
-class Commaless(Plain):
-    """Declares its one way to recover as a text."""
-
-    recoveries: Any = "resume"
-
-
 class PrintsItsState(Plain):
     """Prints when it is made, and whenever it is asked for its state."""
 
@@ -373,65 +342,6 @@ class Sleepless(Plain):
         if os.getpid() == self._made_in and operation.request["session_id"] == "session-2":
             time.sleep(600)
         return super().state(operation)
-
-
-class Fills(Plain):
-    """Writes a file that grows and grows, for ten seconds at most."""
-
-    def start(self, operation: Operation) -> None:
-        with open(operation.folder / "big", "wb", buffering=0) as file:
-            for _ in range(2000):
-                file.write(bytes(1 << 14))
-                time.sleep(0.005)
-        super().start(operation)
-
-
-class Litters(Plain):
-    """Makes more files than a cell may have, each of them small, and takes its time."""
-
-    def start(self, operation: Operation) -> None:
-        for number in range(room.MOST + 1):
-            (operation.folder / str(number)).touch()
-        time.sleep(10)
-        super().start(operation)
-
-
-class Digs(Plain):
-    """Leaves folders in folders, deeper than any path is long."""
-
-    def start(self, operation: Operation) -> None:
-        super().start(operation)
-        os.chdir(operation.folder)
-        for _ in range(2500):
-            os.mkdir("d")
-            os.chdir("d")
-
-
-class Boasts(Plain):
-    """Keeps more evidence than any capture takes."""
-
-    def state(self, operation: Operation) -> Recorded:
-        return Recorded("done", evidence=({"text": "x" * (9 << 20)},))
-
-
-class Garbles(Plain):
-    """Prints what is no text, much of it; leaves names that are no text, or no line."""
-
-    def start(self, operation: Operation) -> None:
-        for _ in range(100):
-            os.write(1, os.urandom(1 << 20))
-        for name in (b"a\nb", b"\xff\xfe", b"-rf", b" ", b"\x1b[2J"):
-            for place in (operation.folder, operation.folder.parent / "world"):
-                Path(os.fsdecode(os.path.join(os.fsencode(place), name))).touch()
-        super().start(operation)
-
-
-class Hoards(Plain):
-    """Fills the disk beside its folder."""
-
-    def start(self, operation: Operation) -> None:
-        super().start(operation)
-        (operation.folder.parent.parent / "hoard").write_bytes(bytes(10 << 20))
 
 
 class Deaf(Hanging):

@@ -10,7 +10,7 @@ from rcr_probes import plan
 from rcr_probes.errors import PlanError, RcrError, RuntimeUnusable, UnknownName
 from rcr_probes.model import Cell, Plan
 
-MINE = "tests.runtimes_under_test"
+REFUSED = "tests.runtimes_refused"
 CONTROL = '[[cells]]\npoint = "none"\nfault = "none"\n'
 
 
@@ -71,12 +71,12 @@ def test_lists_are_multiplied_and_values_are_kept(tmp_path: Path) -> None:
         (CONTROL + 'runtime = "nowhere:runtime"\n', "cannot be loaded", "current directory"),
         (CONTROL + 'runtime = "rcr_probes.reference"\n', "does not name", "package.module:factory"),
         (CONTROL + 'runtime = "json:JSONDecoder"\n', "is no runtime", "docs/design.md"),
-        (CONTROL + f'runtime = "{MINE}:Wordless"\n', "no word of says", "docs/design.md"),
-        (CONTROL + f'runtime = "{MINE}:Pointless"\n', "'before_acton' is no point", "contract"),
-        (CONTROL + f'runtime = "{MINE}:Faultless"\n', "'kil' is no fault", "contract"),
-        (CONTROL + f'runtime = "{MINE}:Listless"\n', "is no mapping", "contract"),
-        (CONTROL + f'runtime = "{MINE}:Commaless"\n', "is the text 'resume'", "('resume',)"),
-        (CONTROL + f'runtime = "{MINE}:Listles"\n', "nothing in it is called", "'Listless'"),
+        (CONTROL + f'runtime = "{REFUSED}:Wordless"\n', "no word of says", "docs/design.md"),
+        (CONTROL + f'runtime = "{REFUSED}:Pointless"\n', "'before_acton' is no point", "contract"),
+        (CONTROL + f'runtime = "{REFUSED}:Faultless"\n', "'kil' is no fault", "contract"),
+        (CONTROL + f'runtime = "{REFUSED}:Listless"\n', "is no mapping", "contract"),
+        (CONTROL + f'runtime = "{REFUSED}:Commaless"\n', "is the text 'resume'", "('resume',)"),
+        (CONTROL + f'runtime = "{REFUSED}:Listles"\n', "nothing in it is called", "'Listless'"),
         (CONTROL + 'runtime = "q/q.pl"\n', "does not name", "mine/runtime.toml"),
         (CONTROL + 'runtime = "__main__:mine"\n', "this session alone", "%%writefile"),
         (CONTROL * 2, "twice", "vary repeat"),
@@ -105,7 +105,7 @@ def test_lists_are_multiplied_and_values_are_kept(tmp_path: Path) -> None:
         ),
         (
             '[[cells]]\npoint = "before_key"\nfault = "hang"\ndedupe = "late_key"\n'
-            f'runtime = "{MINE}:Plain"\n',
+            'runtime = "tests.runtimes_under_test:Plain"\n',
             "does not support 'hang' around its action",
             "There it supports exception, kill.",
         ),

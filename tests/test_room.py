@@ -23,7 +23,7 @@ from rcr_probes.model import Capture, Cell, Plan
 from rcr_probes.worker import Job
 
 ROOT = Path(__file__).parents[1]
-MINE = "tests.runtimes_under_test"
+MINE = "tests.runtimes_beyond_bounds"
 CONTROL: dict[str, Any] = {"point": "none", "fault": "none", "policy": "never"}
 # Run where we may mount: it has a folder and a command for each step, and says how each ended.
 STEPS = """

@@ -5,6 +5,7 @@ A forger here changes one kind of thing in committed evidence, and derives, dige
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from rcr_probes.evidence.check import check
 from rcr_probes.model import Cell, Plan
 from rcr_probes.runtime import load
 from rcr_probes.vocabulary import AUDIT_POINTS, POINTS
-from tests import runtimes_under_test
+from tests import runtimes_beyond_bounds, runtimes_under_test
 from tests.evidence import made
 from tests.evidence.forging import ROOT, Change, every, found, insert, lanes, put, remove
 
@@ -320,17 +321,17 @@ def test_a_state_that_the_phase_could_not_read_says_nothing() -> None:
 
 def usable() -> Iterator[str]:
     """The runtimes under test that a plan may name, but for one whose cells take half a minute."""
-    for name in vars(runtimes_under_test).keys() - {"Sleepless"}:
-        try:
-            load(f"{runtimes_under_test.__name__}:{name}")
-        except RuntimeUnusable:
-            continue
-        yield name
+    for module in (runtimes_under_test, runtimes_beyond_bounds):
+        for name, factory in vars(module).items():
+            if getattr(factory, "__module__", None) != module.__name__ or name == "Sleepless":
+                continue
+            with contextlib.suppress(RuntimeUnusable):
+                load(f"{module.__name__}:{name}")
+                yield f"{module.__name__}:{name}"
 
 
-def cells(name: str) -> Iterator[Cell]:
+def cells(runtime: str) -> Iterator[Cell]:
     """Some of everything: no fault, each kind of it, each policy, and other executors."""
-    runtime = f"{runtimes_under_test.__name__}:{name}"
     yield from (
         Cell(point="none", fault="none", policy=p, runtime=runtime) for p in ("again", "never")
     )
@@ -360,7 +361,8 @@ def test_what_runtimes_do_wrong_makes_no_evidence_unsound(
     """They err, hang, vanish and kill; what is measured of them agrees with itself."""
     monkeypatch.chdir(ROOT)
     names = sorted(usable())
-    assert {"twice", "Plain", "Hanging", "Misspelt", "Vanishing"} <= set(names)
+    seen = {name.rpartition(":")[2] for name in names}
+    assert {"twice", "Plain", "Hanging", "Misspelt", "Vanishing", "Fills"} <= seen
     plan = Plan("wrong", tuple(cell for name in names for cell in cells(name)))
     evidence = runs.run(plan, tmp_path / "wrong", deadline=1.0)
     assert check(evidence.folder).findings == ()
