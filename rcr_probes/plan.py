@@ -13,36 +13,22 @@ from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
 
-from rcr_probes import following, generated, power, recoverable, strace
+from rcr_probes import following, generated, possible, recoverable
 from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
 from rcr_probes.model import PLAN_NAME, Cell, Plan
 from rcr_probes.product import AXES, COUNTED, Cells, product, typed
 from rcr_probes.runtime import Runtime, load, offered
 from rcr_probes.vocabulary import (
-    CALL_FAULTS,
-    DEDUPES,
-    DIGESTS,
     EXECUTOR_POINTS,
     FAULT_POINTS,
-    FAULTS,
-    FENCED,
-    INNER_POINTS,
     NONE,
-    POINTS,
     POLICIES,
-    POWER_LOSS,
-    POWER_LOSS_LOCAL,
     POWER_LOSSES,
     RECEIVED,
-    RECEIVER_FAULTS,
-    RECOVERY_FAULTS,
     TRACED_FAULTS,
-    WITNESSES,
     by_receiver,
-    state_of,
 )
 
-_CALL = "CALL@FILE#N, such as write@state#1"
 _AROUND = ("before_action", "after_action")  # the points on both sides of the executor
 # What tells cells apart that are not the same but for a number that changes nothing of the kind.
 _COMBINATION = attrgetter(*(axis for axis in AXES if axis not in COUNTED))
@@ -192,107 +178,45 @@ def _parsed(text: str, origin: str) -> Plan:
 
 def _validate(cell: Cell) -> None:
     runtime = _loaded(cell.runtime)
-    if "@" not in cell.point:  # a system call is looked at together with its fault
-        _known("point", cell.point, (NONE, *POINTS, *EXECUTOR_POINTS))
-    if cell.fault in POWER_LOSSES:
-        raise PlanError(
-            f"The fault {cell.fault!r} does not say which state it leaves.",
-            f"Write {cell.fault}#N; the states of a point are counted from 0, and the plan 'power' "
-            "has them all.",
-        )
-    _known("fault", cell.kind, tuple(dict.fromkeys((NONE, *FAULTS, *RECEIVER_FAULTS))))
-    _known("dedupe", cell.dedupe, DEDUPES)
-    _known("digest", cell.digest, DIGESTS)
+    for kind, name, known in possible.unknown(cell):
+        raise UnknownName(kind, name, known)
     _known("policy", cell.policy, (*POLICIES, *runtime.recoveries))
-    _known("witness", cell.witness, WITNESSES)
     _known("variant", cell.variant, offered(runtime, "variants"))
-    if not recoverable.known(cell.recovery_fault):
-        _known("recovery_fault", cell.recovery_fault, (*recoverable.STRIKES, *RECOVERY_FAULTS))
     for cause, remedy in recoverable.problems(cell, _offers(runtime)):
         raise PlanError(cause, remedy)
-    if cell.variant == FENCED and cell.dedupe in RECEIVED:
-        raise PlanError(
-            f"variant = {FENCED!r} with dedupe = {cell.dedupe!r} cannot be run.",
-            "The receiver knows no fencing tokens; our local executors do.",
-        )
-    _combination(cell, runtime)
+    for cause, remedy in possible.problems(cell):
+        raise PlanError(cause, remedy)
+    if cell.point != NONE:
+        _struck(cell, runtime)
 
 
-def _combination(cell: Cell, runtime: Runtime) -> None:
-    """Refuse a fault at a point where it cannot strike."""
-    if (cell.point == NONE) != (cell.fault == NONE):
-        raise PlanError(
-            f"point = {cell.point!r} with fault = {cell.fault!r} cannot be.",
-            "A fault needs a point and a point needs a fault; the control has neither.",
-        )
-    if cell.point == NONE:
-        return
+def _struck(cell: Cell, runtime: Runtime) -> None:
+    """Refuse a fault that this runtime cannot have, or that cannot be placed on this machine."""
     if cell.fault in TRACED_FAULTS and (why := following.without_tracer()):
         raise PlanError(f"The fault {cell.fault!r} cannot be placed here. {why[0]}", why[1])
-    if "@" in cell.point:
-        _call(cell)
+    if "@" in cell.point:  # any runtime makes calls
+        if cell.fault not in TRACED_FAULTS:
+            _strace(cell)
         return
     if by_receiver(cell.point, cell.fault) and cell.dedupe in RECEIVED:
         return  # it is the receiver that strikes, whatever the runtime is
-    _at_receiver(cell)
-    at_calls = (_CALL,) if cell.fault in CALL_FAULTS else ()
-    if cell.point not in FAULT_POINTS[cell.kind]:
-        raise PlanError(
-            f"The fault {cell.fault!r} cannot strike at {cell.point!r}.",
-            f"It can at {', '.join((*FAULT_POINTS[cell.kind], *at_calls))}.",
-        )
     if cell.point in EXECUTOR_POINTS:
         _inside(cell, runtime)
-        return
-    if cell.kind not in runtime.points.get(cell.point, ()):
+    elif cell.kind not in runtime.points.get(cell.point, ()):
         there = sorted(runtime.points.get(cell.point, ())) or ["nothing"]
         raise PlanError(
             f"The runtime {cell.runtime!r} does not support {cell.fault!r} at {cell.point!r}.",
             f"There it supports {', '.join(there)}.",
         )
     if cell.kind in POWER_LOSSES:
-        _power(cell)
-
-
-def _power(cell: Cell) -> None:
-    """Refuse a state that no point has; how many there are, a recording alone can say."""
-    if (state_of(cell.fault) or 0) >= power.MOST:
-        raise PlanError(
-            f"The fault {cell.fault!r} is out of range.",
-            f"At most {power.MOST} states of a point are explored, counted from 0.",
-        )
-    if cell.kind == POWER_LOSS_LOCAL and cell.dedupe in RECEIVED:
-        raise PlanError(
-            f"The fault {cell.fault!r} cannot strike with dedupe = {cell.dedupe!r}.",
-            f"A receiver's effects are on no disk of ours: write {POWER_LOSS}#N.",
-        )
-    _strace(cell)
-
-
-def _at_receiver(cell: Cell) -> None:
-    """Refuse what a receiver does to a call, where there is none or it comes at another side."""
-    if cell.fault not in RECEIVER_FAULTS or cell.point in FAULT_POINTS.get(cell.fault, ()):
-        return
-    elsewhere = FAULT_POINTS.get(cell.fault, ())
-    others = f"; elsewhere at {', '.join(elsewhere)}" if elsewhere else ""
-    raise PlanError(
-        f"The fault {cell.fault!r} cannot strike at {cell.point!r} with dedupe = {cell.dedupe!r}.",
-        f"A receiver does it to a call, at {RECEIVER_FAULTS[cell.fault]}, where dedupe is "
-        f"{' or '.join(RECEIVED)}{others}.",
-    )
+        _strace(cell)
 
 
 def _inside(cell: Cell, runtime: Runtime) -> None:
-    """Refuse a point that the executor does not come to, or a fault that the runtime cannot have.
+    """Refuse a fault inside the executor that the runtime cannot have.
 
     The executor runs where the runtime calls it: what can strike around the action can inside it.
     """
-    if cell.point not in INNER_POINTS.get(cell.dedupe, ()):
-        having = [dedupe for dedupe, points in INNER_POINTS.items() if cell.point in points]
-        raise PlanError(
-            f"No executor with dedupe = {cell.dedupe!r} comes to {cell.point!r}.",
-            f"That is a point of {', '.join(having)}.",
-        )
     around = {kind for point in _AROUND for kind in runtime.points.get(point, ())}
     if cell.kind not in around:
         there = [kind for kind in sorted(around) if cell.point in FAULT_POINTS[kind]]
@@ -301,22 +225,6 @@ def _inside(cell: Cell, runtime: Runtime) -> None:
             f"so not at {cell.point!r}.",
             f"There it supports {', '.join(there) or 'nothing'}.",
         )
-    if cell.kind in POWER_LOSSES:
-        _power(cell)
-
-
-def _call(cell: Cell) -> None:
-    """Refuse a system call at which nothing can strike; any runtime makes some."""
-    _known("system call", cell.point.partition("@")[0], strace.KNOWN)
-    if strace.parse(cell.point) is None:
-        raise PlanError(
-            f"The point {cell.point!r} is no {_CALL}.",
-            "FILE is a path in the runtime's private folder, without '..', and a file where the "
-            "call takes no folder; N counts from 1.",
-        )
-    _known("fault at a system call", cell.fault, CALL_FAULTS)
-    if cell.fault not in TRACED_FAULTS:
-        _strace(cell)
 
 
 def _strace(cell: Cell) -> None:

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias, overload
 from rcr_probes.errors import PlanError, UnknownName
 from rcr_probes.model import Cell
 from rcr_probes.pairwise import cover
+from rcr_probes.possible import LARGEST
 
 AXES = tuple(f.name for f in fields(Cell))
 NUMBERS = ("recoverers", "seed", "repeat")
 COUNTED = ("seed", "repeat")
-LARGEST = 2**53 - 1  # a larger number does not come back the same from every JSON reader
 FILTERS = ("only", "without")
 PAIRWISE = "pairwise"
 

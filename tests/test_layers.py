@@ -25,6 +25,7 @@ points:
 eligibility: vocabulary model
 judge: vocabulary model
 recoverable: vocabulary model
+possible: vocabulary model recoverable power strace
 witness: model
 fence:
 files:
@@ -60,16 +61,16 @@ foreign: errors model folder runtime phase
 observe: errors vocabulary model fence held ledger folder faults runtime receiving phase process
 worker: errors vocabulary model room recovery ledger folder linux request runtime executors
     receiving phase process traced outage observe evidence
-plan: errors vocabulary model recoverable runtime power following generated product strace
+plan: errors vocabulary model recoverable possible runtime following generated product
 pairwise:
-product: errors model pairwise
+product: errors model possible pairwise
 pool: errors vocabulary model folder linux worker evidence
 versions: runtime evidence
 cluster: errors model room worker pool versions scratch evidence
 scratch: room folder
 run: errors vocabulary model room folder linux worker plan pool versions cluster scratch evidence
 strace:
-evidence: errors vocabulary model eligibility judge recoverable witness request power strace
+evidence: errors vocabulary model eligibility judge recoverable possible witness request strace
 receiver: errors
 probe: errors vocabulary model room linux request following scratch strace evidence receiver
 reference: errors vocabulary model points eligibility witness fence files runtime

@@ -292,7 +292,7 @@ REFUSED: Mapping[str, tuple[str, str, type[Exception], str]] = {
     "an absolute file": ("write@/etc/passwd#1", "kill", PlanError, "private folder"),
     "no file": ("write@#1", "kill", PlanError, "CALL@FILE#N"),
     "a write to a folder": ("write@.#1", "kill", PlanError, "a file where the call takes no"),
-    "a fault of points": ("write@state#1", "exception", UnknownName, "fault at a system call"),
+    "a fault of points": ("write@state#1", "exception", PlanError, "disk_full, error_after_call"),
     "a fault of calls": ("after_action", "disk_full", PlanError, "CALL@FILE#N"),
     "no fault": ("write@state#1", "none", PlanError, "A fault needs a point"),
 }

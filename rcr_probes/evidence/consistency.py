@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 
-from rcr_probes import power, recoverable, strace
+from rcr_probes import possible, recoverable, strace
 from rcr_probes.evidence import course, executed, of_reference, outages, received, recovered
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import facts_sha256
@@ -15,51 +15,23 @@ from rcr_probes.request import approved
 from rcr_probes.vocabulary import (
     AGAIN,
     BASELINE,
-    CALL_FAULTS,
-    DEDUPES,
-    DIGESTS,
     EVIDENCE_GATED,
-    EXECUTOR_POINTS,
-    FAULT_POINTS,
     FAULTS,
     FENCED,
-    INNER_POINTS,
     NONE,
-    POINTS,
     POLICIES,
-    POWER_LOSS_LOCAL,
     POWER_LOSSES,
-    RECEIVED,
     RECEIVER_FAULTS,
     RECEIVER_KEY,
     REFERENCE,
     STARTS,
     TRACED_FAULTS,
-    WITNESSES,
     WORKER,
-    by_receiver,
-    kind_of,
     recovery_phases,
-    state_of,
 )
 
 PUBLISHED = "published:"  # how the runtime of a row that others published is named
 
-_KNOWN: Mapping[str, tuple[str, ...]] = {
-    "point": (NONE, *POINTS, *EXECUTOR_POINTS),
-    "fault": (NONE, *FAULTS, *RECEIVER_FAULTS),
-    "dedupe": DEDUPES,
-    "digest": DIGESTS,
-}
-_STRUCK: Mapping[str, tuple[str, ...]] = {
-    **FAULT_POINTS,
-    **{f: (*FAULT_POINTS.get(f, ()), point) for f, point in RECEIVER_FAULTS.items()},
-}
-# What a plan that can be run holds besides; of a published row we do not know it.
-_RUN: Mapping[str, tuple[str | int, ...]] = {
-    "witness": WITNESSES,
-    "recoverers": (1, 2),
-}
 # What is known of one runtime: what the reference declares, what a probe does to a worker.
 _OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
     REFERENCE: {
@@ -80,7 +52,6 @@ _OF: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
     },
 }
 _WORKER_POINTS = (NONE, "before_action", "after_action")
-_LARGEST = 2**53 - 1  # of a seed or a repeat, as in a plan
 LARGEST_PID = 2**22  # of Linux
 # What a run writes where its judge broke over a measurement.
 _NOT_JUDGED = Judgement(verdict=Verdict("unknown", ("judge_failed",)))
@@ -131,66 +102,43 @@ def _origin(capture: Capture) -> Iterator[str]:
 
 
 def _cell(capture: Capture) -> Iterator[str]:
+    """What no plan would let through; a row that others published may leave out what it must not.
+
+    Nor were they at a system call: these are points of our own.
+    """
     cell, here = capture.cell, not capture.measurement.published
-    at_call = here and strace.parse(cell.point) is not None
-    for axis, known in {**_KNOWN, **(_RUN if here else {})}.items():
-        if axis == "point" and at_call:
-            continue
-        value = getattr(cell, axis)
-        if value is not None and _kind(axis, value) not in known:
-            yield f"its {axis} is {value!r}, which nothing knows."
-    if (cell.point == NONE) != (cell.fault == NONE):
-        yield f"it has the fault {cell.fault!r} at the point {cell.point!r}."
-    elif at_call and cell.fault not in CALL_FAULTS:
-        yield f"its fault {cell.fault!r} cannot strike at the call {cell.point!r}."
-    elif not at_call and cell.point not in (NONE, *_STRUCK.get(cell.kind, (cell.point,))):
-        yield f"its fault {cell.fault!r} cannot strike at the point {cell.point!r}."
+    unknown = [(kind, name) for kind, name, _ in possible.unknown(cell)]
+    if not here and "@" in cell.point:
+        unknown.append(("point", cell.point))
+    yield from (f"its {kind} is {name!r}, which nothing knows." for kind, name in unknown)
+    if not unknown:
+        yield from (f"no plan allows it: {cause}" for cause, _ in possible.problems(cell))
     if here:
-        yield from _planned(cell)
+        yield from (f"no plan allows it: {cause}" for cause, _ in recoverable.problems(cell))
+        yield from _whole(cell)
+        yield from _of_runtime(cell)
 
 
-def _kind(axis: str, value: str | int | None) -> str | int | None:
-    """A value as it is known: of a power loss, its kind without its state."""
-    return kind_of(value) if axis == "fault" and isinstance(value, str) else value
-
-
-def _planned(cell: Cell) -> Iterator[str]:
-    """What else no plan would let through."""
-    if cell.fault in POWER_LOSSES:
-        yield "its fault does not say which state the power left."
+def _whole(cell: Cell) -> Iterator[str]:
+    """What every cell says that was run."""
     for field in fields(Cell):
         if getattr(cell, field.name) is None:
             yield f"it was measured, but its {field.name} is null."
     for axis in ("seed", "repeat"):
-        if not 0 <= (getattr(cell, axis) or 0) <= _LARGEST:
+        if not 0 <= (getattr(cell, axis) or 0) <= possible.LARGEST:
             yield f"its {axis} is {getattr(cell, axis)}, which no plan allows."
     module, _, factory = cell.runtime.partition(":")
     if not ((module and factory) or cell.runtime.endswith(".toml") or cell.runtime == WORKER):
         yield f"its runtime is {cell.runtime!r}, which names none."
     if not (cell.variant or "").isidentifier():
         yield f"its variant is {cell.variant!r}, which is no word."
-    if not recoverable.known(cell.recovery_fault):
-        yield f"its recovery_fault is {cell.recovery_fault!r}, which nothing knows."
-    for cause, _ in recoverable.problems(cell):
-        yield f"no plan allows it: {cause}"
-    if cell.point in EXECUTOR_POINTS and cell.point not in INNER_POINTS.get(cell.dedupe, ()):
-        yield f"its executor is {cell.dedupe!r}, which does not come to {cell.point!r}."
-    if by_receiver(cell.point, cell.fault) and cell.dedupe not in RECEIVED:
-        yield f"its fault is {cell.fault!r} of a receiver, which {cell.dedupe!r} does not have."
-    if cell.variant == FENCED and cell.dedupe in RECEIVED:
-        yield "its receiver knows no fencing tokens, which its variant sends."
-    if cell.kind == POWER_LOSS_LOCAL and cell.dedupe in RECEIVED:
-        yield "its receiver's effects are on no disk that could lose its power here."
-    if (state_of(cell.fault) or 0) >= power.MOST:
-        yield f"its fault is {cell.fault!r}, but at most {power.MOST} states are explored."
-    yield from _of_runtime(cell)
 
 
 def _of_runtime(cell: Cell) -> Iterator[str]:
     """What its own runtime does not have."""
     for axis, has in _OF.get(cell.runtime, {}).items():
         value = getattr(cell, axis)
-        if _kind(axis, value) not in has:
+        if (cell.kind if axis == "fault" else value) not in has:
             yield f"its {axis} is {value!r}, which the runtime {cell.runtime!r} does not have."
     if cell.runtime != WORKER:
         return

@@ -212,7 +212,7 @@ FORGED: dict[str, tuple[Change, str]] = {
         put("measurement.observations.0.error", NONE), "its caller saw 'none'"
     ),
     "a point where nothing is refused": (
-        put("measurement.cell.point", "before_action"), "cannot strike at the point"
+        put("measurement.cell.point", "before_action"), "cannot strike at 'before_action'"
     ),
 }  # fmt: skip
 

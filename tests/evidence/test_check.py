@@ -457,7 +457,7 @@ WAYS: dict[str, tuple[Tamper, str, str]] = {
     "fault at no point": (
         measurement("cell.point", "none"),
         "captures.jsonl:2 none/audit_is_directory",
-        "at the point 'none'",
+        "point = 'none' with fault",
     ),
     "unknown dedupe": (
         lambda f: edited(f, lambda d: d["measurement"]["cell"].update(dedupe="hope")),

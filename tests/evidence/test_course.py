@@ -105,12 +105,12 @@ WAYS: dict[str, tuple[str, Change, str]] = {
     "negative seed": (P3, put("cell.seed", -3), "its seed is -3"),
     "seed too large": (P3, put("cell.seed", 2**53), "its seed is 9007199254740992"),
     "negative repeat": (P3, put("cell.repeat", -1), "its repeat is -1"),
-    "seven recoverers": (P3, put("cell.recoverers", 7), "its recoverers is 7"),
+    "seven recoverers": (P3, put("cell.recoverers", 7), "no plan allows it: recoverers = 7"),
     "fault in recovery": (P3, put("cell.recovery_fault", "kill"), "its recovery_fault is 'kill'"),
     "another variant": (P3, put("cell.variant", "a/b"), "its variant is 'a/b'"),
     "another witness": (P3, put("cell.witness", "blind"), "its witness is 'blind'"),
     "runtime that is none": (P3, put("cell.runtime", "any"), "'any', which names none"),
-    "fault where it cannot be": (P3, strike_elsewhere, "cannot strike at the point"),
+    "fault where it cannot be": (P3, strike_elsewhere, "no plan allows it: The fault"),
     # points and strikes
     "strike in the control": (
         CONTROL,

@@ -75,7 +75,7 @@ def a_child_was_killed(data: Any) -> None:
 
 WAYS: dict[str, tuple[str, Change, str]] = {
     "a lost response without a receiver": (
-        RAISED, told_as("response_lost"), "of a receiver, which 'none' does not have"
+        RAISED, told_as("response_lost"), "'after_action' with dedupe = 'none'"
     ),
     "a host that it does not have": (
         KILLED, told_as("kill_host"), "'kill_host', which the runtime"
@@ -110,7 +110,7 @@ WAYS: dict[str, tuple[str, Change, str]] = {
         lambda d: d["measurement"]["cell"].update(
             fault="power_loss_local#0", dedupe="receiver_key"
         ),
-        "on no disk that could lose",
+        "on no disk of ours",
     ),
     "a state that is not explored": (
         KILLED, put("measurement.cell.fault", "power_loss#48"), "at most 48 states are explored"

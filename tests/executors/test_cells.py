@@ -420,10 +420,10 @@ SCOPED = Cell(
 )  # fmt: skip
 FORGED: dict[str, tuple[Cell, Change, str]] = {
     "an effect whose claim was taken": (LOST, made_in_recovery(None), "an earlier call had taken"),
-    "a claim that is called a key in the effect": (LOST, called("operation_key"), "does not come"),
+    "a claim that is called a key in the effect": (LOST, called("operation_key"), "comes to"),
     "a forced call over a claim": (LOST, forced("local-marker"), "executor makes 0"),
     "a duplicate of a key that was kept": (KEPT, made_in_recovery(None), "which its executor"),
-    "a duplicate that is called deduplicated": (LATE, called("operation_key"), "does not come"),
+    "a duplicate that is called deduplicated": (LATE, called("operation_key"), "comes to"),
     "a late key that was kept after all": (LATE, forced(), "executor makes 1"),
     "a half that is completed": (HALF, made_in_recovery("2"), "an earlier call had taken"),
     "a half that a forced call completes": (HALF, forced("2"), "executor makes 0"),
@@ -446,7 +446,7 @@ FORGED: dict[str, tuple[Cell, Change, str]] = {
         FORGOTTEN, called("receiver_key"), "which its executor prevents"
     ),
     "a receiver's fault without a receiver": (
-        REMEMBERED, called("operation_key"), "of a receiver, which 'operation_key' does not have"
+        REMEMBERED, called("operation_key"), "cannot strike at 'after_action'"
     ),
     "a receiver's effect that is a marker": (REMEMBERED, of_kind("local-marker"), "which none is"),
     "a payload that the receiver took": (
@@ -456,7 +456,7 @@ FORGED: dict[str, tuple[Cell, Change, str]] = {
         REMEMBERED, lambda data: data["forced"].update(error="HTTP_422"), "its receiver answers"
     ),
     "an inner point of another executor": (
-        PAIR, lambda data: data["cell"].update(dedupe="late_key"), "does not come to"
+        PAIR, lambda data: data["cell"].update(dedupe="late_key"), "comes to"
     ),
     "a digest that covers the credential": (
         SCOPED, lambda data: data["cell"].update(variant="baseline"), "are equal"

@@ -160,7 +160,9 @@ WAYS: dict[str, tuple[str, Change, str]] = {
         "exception", told_as("response_lost"), "a fault that the cell does not plan"
     ),
     "a lost answer at another point": (
-        "lost answer", put("measurement.cell.point", "after_result"), "cannot strike at the point"
+        "lost answer",
+        put("measurement.cell.point", "after_result"),
+        "cannot strike at 'after_result'",
     ),
     "a torn append as a kill": (
         "torn", told_as("kill"), "says whether a fault stood that leaves nothing"
@@ -178,7 +180,7 @@ WAYS: dict[str, tuple[str, Change, str]] = {
     "a misreported call at a point": (
         "misreported",
         put("measurement.cell.point", "after_action"),
-        "cannot strike at the point 'after_action'",
+        "cannot strike at 'after_action'",
     ),
 }  # fmt: skip
 
