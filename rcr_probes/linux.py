@@ -103,6 +103,14 @@ def ends_within(pid: int, seconds: float, asked: signal.Signals | None = None) -
         os.close(fd)
 
 
+def signal_name(number: int) -> str:
+    """What a signal is called, as in ``SIGKILL``; ``SIGNAL_40`` where it has a number alone."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # Linux names of its real-time signals the first and the last
+        return f"SIGNAL_{number}"
+
+
 def die_with(parent: int) -> None:
     """Have the kernel end this process when its parent ends, however that comes about.
 

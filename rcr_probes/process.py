@@ -226,5 +226,5 @@ def _over(begun: Begun, deadline: float, hung: Callable[[], bool] | None) -> str
 
 def _how(status: int) -> str:
     if os.WIFSIGNALED(status):
-        return signal.Signals(os.WTERMSIG(status)).name
+        return linux.signal_name(os.WTERMSIG(status))
     return "exit" if os.WEXITSTATUS(status) == 0 else "crash"

@@ -189,6 +189,13 @@ class Suicidal(Plain):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+class EndedByANumber(Plain):
+    """Is ended by a signal that has no name, as real-time ones have none."""
+
+    def start(self, operation: Operation) -> None:
+        os.kill(os.getpid(), signal.SIGRTMIN + 6)
+
+
 class Parricide(Plain):
     """Kills the process that started it."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from rcr_probes import linux
+from rcr_probes.evidence.course import SIGNALS
 
 
 def child(before: Callable[[], object]) -> int:
@@ -39,6 +40,14 @@ def test_it_is_told_whether_a_process_ends_of_a_signal() -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
     with pytest.raises(ProcessLookupError):
         linux.ends_within(pid, 0)
+
+
+def test_a_signal_is_called_by_its_name_or_else_by_its_number() -> None:
+    """The first and the last real-time signal have names, those between them have none."""
+    names = [linux.signal_name(number) for number in range(1, signal.SIGRTMAX + 1)]
+    assert names[signal.SIGKILL - 1] == "SIGKILL"
+    assert names[signal.SIGRTMIN - 1 :][:2] == ["SIGRTMIN", f"SIGNAL_{signal.SIGRTMIN + 1}"]
+    assert set(names) == SIGNALS
 
 
 def fallen(parent: int) -> None:

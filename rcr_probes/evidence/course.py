@@ -37,12 +37,14 @@ from rcr_probes.vocabulary import (
 # Each look at a measurement by its name: what it yields is why nothing like it can have happened.
 Looks = Mapping[str, Callable[[Measurement], Iterator[str]]]
 
-# The signals of Linux, where evidence is made; it may be checked elsewhere.
+# The signals of Linux, where evidence is made; it may be checked elsewhere. Of the real-time ones,
+# and of two that the C library keeps for itself, only the first and the last have names.
 SIGNALS = frozenset((
     "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL",
     "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD",
     "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ",
     "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS", "SIGRTMIN", "SIGRTMAX",
+    *(f"SIGNAL_{number}" for number in (32, 33, *range(35, 64))),
 ))  # fmt: skip
 
 

@@ -129,7 +129,7 @@ class Running:
         if overran:
             return Ended(self.pid, "deadline", None, took, left_behind)
         if os.WIFSIGNALED(status):
-            how = signal.Signals(os.WTERMSIG(status)).name
+            how = linux.signal_name(os.WTERMSIG(status))
             return Ended(self.pid, how, None, took, left_behind)
         return Ended(self.pid, "exit", os.WEXITSTATUS(status), took, left_behind)
 

@@ -32,6 +32,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from rcr_probes import linux
 from rcr_probes.errors import code_of
 from rcr_probes.model import Recorded
 from rcr_probes.points import reach
@@ -182,9 +183,7 @@ def _caller(work: Callable[[], object]) -> None:
         os.close(here)
         os.close(there)
     if status < 0:
-        import signal
-
-        raise CallerFailed(signal.Signals(-status).name)
+        raise CallerFailed(linux.signal_name(-status))
 
 
 def _code(error: BaseException) -> str:

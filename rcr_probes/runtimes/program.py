@@ -116,9 +116,4 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _ended(code: int) -> str:
-    if code >= 0:
-        return f"EXIT_{code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"SIGNAL_{-code}"
+    return f"EXIT_{code}" if code >= 0 else linux.signal_name(-code)

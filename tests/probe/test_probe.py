@@ -304,6 +304,7 @@ def test_what_a_worker_leaves_behind_is_ended_and_makes_it_unknown(
     [
         ("print('no key is set')", ["sent nothing to the receiver", "RCR_RECEIVER", "no key is"]),
         ("call('{}'); sys.exit(4)", ["ended with exit_4, though nothing struck", "--answer"]),
+        ("call('{}'); os.kill(os.getpid(), 40)", ["ended with SIGNAL_40, though nothing struck"]),
         (
             "seen = os.path.exists('seen'); open('seen', 'w').close(); seen or call('{}')",
             ["remembers the first one outside", "RCR_FOLDER", "--setup"],
@@ -313,7 +314,7 @@ def test_what_a_worker_leaves_behind_is_ended_and_makes_it_unknown(
             ["Two runs without a strike differ", "--setup"],
         ),
     ],
-    ids=["no request", "no success", "no fresh state", "no two runs alike"],
+    ids=["no request", "no success", "nameless signal", "no fresh state", "no two runs alike"],
 )
 def test_a_worker_that_cannot_be_probed_is_told_why(
     program: str, says: list[str], probe: Probe, worker: Worker, tmp_path: Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,16 @@ def test_a_phase_that_vanishes_is_a_crash(tmp_path: Path, start: str) -> None:
     """Status 0 without a return is no success."""
     capture = one(tmp_path, start=start, runtime="Vanishing", **CONTROL)
     assert "phase_crashed" in verdict(capture)[1]
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_signal_without_a_name_is_told_by_its_number(tmp_path: Path, start: str) -> None:
+    """It is the phase's end and its caller's error, and nothing of the harness that broke."""
+    capture = one(tmp_path, start=start, runtime="EndedByANumber", policy="never", **CONTROL)
+    observed = capture.measurement.observations[0]
+    assert (observed.ended, observed.error) == (f"SIGNAL_{signal.SIGRTMIN + 6}",) * 2
+    assert verdict(capture) == ("unknown", ("phase_killed",))
+    assert check(tmp_path / "one").findings == ()
 
 
 # What a runtime does wrong → the verdict of its cell, whose policy is ``never`` or ``again``.
