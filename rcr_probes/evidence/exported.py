@@ -26,6 +26,8 @@ from rcr_probes.vocabulary import WORKER
 SUFFIX = ".parquet"
 SCHEMA = 1
 _KEY = b"rcr_probes"  # of the file's own metadata: a JSON object, as ``_said`` has it
+# Of that object, in whatever format: key → the kind of its value.
+_METADATA = {"schema": int, "plan": str, "rows": int, "captures_sha256": str}
 _TOGETHER = 10_000  # rows of a row group: some megabytes in memory, and enough to compress well
 
 
@@ -133,8 +135,7 @@ def opened(file: str | os.PathLike[str]) -> Exported:
             f"is of format {made['schema']!r}; this version reads format {SCHEMA}.",
             "Read it with the version of rcr-probes that made it, or export the evidence anew.",
         )
-    said = str(made["plan"]), str(made["captures_sha256"]), int(made["rows"])
-    return Exported(place, *said, names)
+    return Exported(place, made["plan"], made["captures_sha256"], made["rows"], names)
 
 
 def is_exported(place: Path) -> bool:
@@ -197,14 +198,15 @@ def _metadata(place: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
         with open(place, "rb") as opened, parquet.ParquetFile(opened) as file:
             said, schema = file.metadata.metadata or {}, file.schema_arrow
         made = json.loads(said[_KEY])
-        wanted = {"schema", "plan", "rows", "captures_sha256"}
-        if not isinstance(made, dict) or not wanted <= made.keys():
+        if not isinstance(made, dict) or not _METADATA.keys() <= made.keys():
             raise ValueError("its metadata lacks a key")
+        if any(type(made[key]) is not kind for key, kind in _METADATA.items()):
+            raise ValueError("a value of its metadata is of another kind")
         if made["schema"] == SCHEMA and not any(
             schema.equals(_schema(columns(published))) for published in (False, True)
         ):
             raise ValueError("its columns are others")
-    except _unreadable(KeyError, ValueError) as error:
+    except _unreadable(KeyError, ValueError, RecursionError) as error:
         raise NotEvidence(
             f"{place} is no file that rcr export made ({error}).",
             "Make one with: rcr export DIR --to FILE.parquet",

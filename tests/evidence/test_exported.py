@@ -138,7 +138,7 @@ def test_no_file_is_overwritten_and_no_evidence_is_added_to(tmp_path: Path) -> N
 
 
 def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
-    """No file, no Parquet, no metadata, other columns, a format of tomorrow, a torn one."""
+    """No file, no Parquet, no metadata or odd ones, other columns, another format, a torn one."""
     import pyarrow as pa
 
     with pytest.raises(NotEvidence, match="There is no file"):
@@ -159,6 +159,12 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
         opened(strange)
     place = tmp_path / "rows.parquet"
     export(store.read(COMMITTED / "article"), place)
+    whole = parquet.read_table(place)
+    for odd in ({"rows": "many"}, {"plan": 1}, {"captures_sha256": None}, {"schema": True}):
+        metadata = {"rcr_probes": json.dumps({**said, **odd})}
+        parquet.write_table(whole.replace_schema_metadata(metadata), strange)
+        with pytest.raises(NotEvidence, match="no file that rcr export made"):
+            opened(strange)
     data = bytearray(place.read_bytes())
     data[4:400] = bytes(396)  # the footer is whole, what it points to is not
     place.write_bytes(data)
