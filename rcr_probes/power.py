@@ -219,20 +219,23 @@ class _Folder:
                 ways[tuple(sorted(entries.items(), key=lambda entry: entry[0]))] = None
             if len(ways) > LARGEST:
                 raise BeyondModel(f"the names {named} changed too often")
+        every = {node for way in ways for _, node in way}
+        options = {file: file.options() for file in every if isinstance(file, _File)}
         of_files: set[tuple[tuple[str, bytes], ...]] = set()
         with_folders = 0
         for way in ways:
             nodes = list(dict.fromkeys(node for _, node in way))
             files = [node for node in nodes if isinstance(node, _File)]
-            held = itertools.product(*(file.options() for file in files))
+            many = _product(len(options[file]) for file in files)
             if len(files) < len(nodes):
                 below = [node.count() for node in nodes if isinstance(node, _Folder)]
-                with_folders += len(list(held)) * _product(below)
+                with_folders += many * _product(below)
                 continue
-            for contents in held:
-                given = dict(zip(files, contents, strict=True))
-                of_files.add(tuple((n, given[f]) for n, f in way if isinstance(f, _File)))
-            if len(of_files) > LARGEST:
+            if many <= LARGEST:  # else nobody would wait until they are all made
+                for contents in itertools.product(*(options[file] for file in files)):
+                    given = dict(zip(files, contents, strict=True))
+                    of_files.add(tuple((n, given[f]) for n, f in way if isinstance(f, _File)))
+            if max(many, len(of_files)) > LARGEST:
                 raise BeyondModel(f"the names {named} may stand in too many ways")
         return len(of_files) + with_folders
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import posixpath
+import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -357,6 +358,19 @@ def test_only_the_first_state_has_nothing_to_tell(course: Course) -> None:
         assert {word for _, word in words} <= set(LOSSES)
 
 
+def rotated(logs: int, lines: int) -> list[Change]:
+    """So many logs, each written line by line and then moved up by one name; none is flushed."""
+    made: list[Change] = []
+    for number in range(logs):
+        if number:
+            made.append(Change("rename", "log", f"log.{number}"))
+        made.append(Change("create", "log"))
+        made += [
+            Change("write", "log", at=None, data=b"%d,%d\n" % (number, n)) for n in range(lines)
+        ]
+    return made
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -367,9 +381,21 @@ def test_only_the_first_state_has_nothing_to_tell(course: Course) -> None:
             [Change("make", "d"), Change("create", "a"), Change("rename", "a", "d/a")],
             "to another folder",
         ),
+        (rotated(3, lines=60), "too many ways"),
     ],
 )
 def test_what_the_model_has_no_states_for_is_refused(changes: list[Change], said: str) -> None:
     """It is never guessed."""
     with pytest.raises(BeyondModel, match=said):
         explored(changes)
+
+
+def test_names_that_may_stand_in_too_many_ways_are_refused_before_these_are_made() -> None:
+    """Their number is a product; a log of 1000 lines beside its elder would take a gigabyte."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(BeyondModel, match="too many ways"):
+            explored(rotated(2, lines=400))
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
