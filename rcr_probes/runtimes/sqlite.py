@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 _WAIT = 10.0  # seconds in which whoever writes there now must be done
 
@@ -68,7 +69,7 @@ class RefusedBySqlite:
 
     @contextmanager
     def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
-        address = f"file:{self._path}?mode={mode}"
+        address = f"file:{quote(self._path)}?mode={mode}"  # else a # in a folder's name ends it
         with closing(sqlite3.connect(address, uri=True, timeout=_WAIT)) as database, database:
             yield database
 

@@ -1,4 +1,4 @@
-"""A copy of a SQLite database holds what SQLite keeps beside it, and is read in its place."""
+"""What stands in a SQLite database: refused by triggers, and read from a copy in its place."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from rcr_probes.runtimes.sqlite import copied
+import pytest
+
+from rcr_probes.runtimes.sqlite import RefusedBySqlite, copied
 
 
 def test_what_the_log_of_writes_alone_holds_is_in_the_copy(tmp_path: Path) -> None:
@@ -25,3 +27,23 @@ def test_what_the_log_of_writes_alone_holds_is_in_the_copy(tmp_path: Path) -> No
             copy.commit()
         assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     assert not place.exists()
+
+
+@pytest.mark.parametrize("name", ["plain", "a#b", "a?b", "50%25", "a b"])
+def test_a_refusal_is_placed_whatever_the_folder_is_called(tmp_path: Path, name: str) -> None:
+    """A cell that is kept lies where its user says, and a name is no part of an address there."""
+    path = tmp_path / name / "own.db"
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE own (value)")
+    refusal = RefusedBySqlite(path, "own")
+    refusal.place()
+    assert refusal.standing()
+    with (
+        closing(sqlite3.connect(path)) as database,
+        pytest.raises(sqlite3.IntegrityError, match="refused by the probe"),
+    ):
+        database.execute("INSERT INTO own VALUES (7)")
+    refusal.lift()
+    assert not refusal.standing()
+    assert [file.name for file in path.parent.iterdir()] == ["own.db"]
