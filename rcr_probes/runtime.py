@@ -314,7 +314,7 @@ def recorded(runtime: Runtime, operation: Operation) -> Recorded:
 
 
 def factual(seen: object) -> Recorded:
-    """What a runtime says that it has stored, where that can be a fact.
+    """What a runtime says that it has stored, where that can be a fact: in JSON's own shapes.
 
     Raises:
         RuntimeUnusable: it cannot (facts hold no floats, and their names are ASCII).
@@ -322,25 +322,42 @@ def factual(seen: object) -> Recorded:
     if type(seen) is not Recorded:
         raise RuntimeUnusable(f"state() returned {seen!r:.80}.", "Return a Recorded.")
     words: tuple[Any, ...] = (seen.execution, seen.approved_digest, seen.current_digest)
-    status: Any = seen.status
-    if not isinstance(status, str) or not all(w is None or isinstance(w, str) for w in words):
+    if not _is_text(seen.status) or not all(w is None or _is_text(w) for w in words):
         raise RuntimeUnusable("Recorded holds a word that is no text.", "Use text, or None.")
     evidence: Any = () if seen.evidence is None else seen.evidence
-    if not isinstance(evidence, tuple | list) or not all(
-        isinstance(one, Mapping) and _factual(one) for one in evidence
-    ):
+    try:
+        if not isinstance(evidence, tuple | list) or not all(
+            isinstance(one, Mapping) for one in evidence
+        ):
+            raise TypeError("it is no list of maps")
+        return replace(seen, evidence=tuple(map(_fact, evidence)))
+    except (TypeError, RecursionError) as error:
         raise RuntimeUnusable(
-            "Recorded.evidence is nothing that can be a fact.",
-            "Give maps with ASCII names, of text, whole numbers, booleans, None, lists and maps.",
-        )
-    return replace(seen, evidence=tuple(evidence))
+            f"Recorded.evidence is nothing that can be a fact ({error}).",
+            "Give maps with ASCII names, of text, whole numbers of 64 bits, booleans, None, lists "
+            "and maps.",
+        ) from error
 
 
-def _factual(value: object) -> bool:
-    if value is None or isinstance(value, str | int):
-        return True
-    if isinstance(value, Mapping):
-        return all(isinstance(k, str) and k.isascii() for k in value) and all(
-            _factual(v) for v in value.values()
-        )
-    return isinstance(value, list | tuple) and all(map(_factual, value))
+def _fact(value: object) -> Json:
+    """The same as it comes back from a file: a fact is compared with what was written of it.
+
+    Raises:
+        TypeError: it cannot be a fact.
+    """
+    if value is None or _is_text(value):
+        return value
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+        return value
+    if isinstance(value, Mapping) and all(isinstance(k, str) and k.isascii() for k in value):
+        return {name: _fact(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_fact(inner) for inner in value]
+    raise TypeError(f"{value!r:.40} is none")
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is text that can be written: half of a surrogate pair cannot."""
+    return isinstance(value, str) and (
+        value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
+    )

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from rcr_probes import points
 from rcr_probes.model import Json, Recorded
@@ -241,6 +242,27 @@ class Floating(Plain):
 
     def state(self, operation: Operation) -> Recorded:
         return Recorded("done", evidence=({"at": time.time()},))
+
+
+class Nested(Plain):
+    """Keeps evidence in shapes of Python's own, which come back from a file as others."""
+
+    def state(self, operation: Operation) -> Recorded:
+        return Recorded("done", evidence=({"pairs": ((1, 2), MappingProxyType({"a": None}))},))
+
+
+class Huge(Plain):
+    """Keeps a number that no file of facts can hold."""
+
+    def state(self, operation: Operation) -> Recorded:
+        return Recorded("done", evidence=({"n": 1 << 64},))
+
+
+class Halved(Plain):
+    """Keeps a text that no file can hold."""
+
+    def state(self, operation: Operation) -> Recorded:
+        return Recorded("done", evidence=({"text": "\ud800"},))
 
 
 class PrintsItsState(Plain):

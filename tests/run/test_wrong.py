@@ -87,6 +87,9 @@ WRONGS = {
     "Vandal": ("again", "unknown"),
     "Stubborn": ("never", "protected"),
     "Floating": ("never", "unknown"),
+    "Nested": ("never", "protected"),
+    "Huge": ("never", "unknown"),
+    "Halved": ("never", "unknown"),
     "Exiting": ("never", "protected"),
     "Vanishing": ("never", "unknown"),
     "Unreadable": ("never", "unknown"),
@@ -184,9 +187,10 @@ def test_a_harness_that_breaks_is_not_seen_by_the_runtime(tmp_path: Path, start:
     assert "phase_crashed" in verdict(capture)[1]
 
 
-def test_evidence_that_cannot_be_a_fact_is_damage(tmp_path: Path) -> None:
-    """A clock in the evidence would make every run differ from every other."""
-    capture = one(tmp_path, runtime="Floating", **CONTROL)
+@pytest.mark.parametrize("runtime", ["Floating", "Huge", "Halved"])
+def test_evidence_that_cannot_be_a_fact_is_damage(tmp_path: Path, runtime: str) -> None:
+    """A clock in it would make every run differ from every other; the rest cannot be written."""
+    capture = one(tmp_path, runtime=runtime, **CONTROL)
     assert verdict(capture) == ("unknown", ("observation_damaged",))
     assert "RuntimeUnusable" in " ".join(capture.measurement.observations[0].damage)
 
