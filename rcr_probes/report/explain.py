@@ -12,6 +12,7 @@ from rcr_probes.model import (
     Effect,
     Event,
     Facts,
+    Json,
     Measurement,
     Observation,
     Verdict,
@@ -147,7 +148,7 @@ def _value_of(event: Event, lang: str) -> str:
         case "audit", ["event"]:
             said = value["event"]
         case "audit", ["event", "reasons"]:
-            said = f"{value['event']} ({', '.join(event.value['reasons'])})"
+            said = f"{value['event']} ({value['reasons']})"
         case "point", ["point"]:
             said = text("explain.reached", lang, **value)
         case "fault", ["fault", "point"]:
@@ -157,8 +158,7 @@ def _value_of(event: Event, lang: str) -> str:
         case "fault", [*local, "lines", "lost", "point", "state", "states", "unexplored"] if (
             local in ([], ["effects"])
         ):
-            lost = ", ".join(" ".join(one) for one in event.value["lost"])
-            value["lost"] = lost or text("explain.nothing_lost", lang)
+            value["lost"] = _lost(event.value["lost"], lang) or value["lost"]
             said = text("explain.power_local" if local else "explain.power", lang, **value)
         case "call", []:
             said = text("explain.entered", lang)
@@ -175,6 +175,17 @@ def _value_of(event: Event, lang: str) -> str:
         case _:
             said = " · ".join(f"{name} {given}" for name, given in value.items())
     return said + stage
+
+
+def _lost(pairs: Json, lang: str) -> str | None:
+    """What a loss of power made of each file; None where that is not told in pairs."""
+    match pairs:
+        case []:
+            return text("explain.nothing_lost", lang)
+        case [*_] if all(isinstance(pair, list | tuple) for pair in pairs):
+            return ", ".join(" ".join(map(str, pair)) for pair in pairs)
+        case _:
+            return None
 
 
 def _observed(observed: Observation, lang: str) -> Iterator[str]:

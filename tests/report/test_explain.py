@@ -6,6 +6,7 @@ import ast
 import inspect
 import itertools
 import string
+from collections.abc import Mapping
 from dataclasses import replace
 from types import ModuleType
 
@@ -14,13 +15,20 @@ import pytest
 from rcr_probes import eligibility, judge, worker
 from rcr_probes.errors import RcrError, UnknownName, printable
 from rcr_probes.evidence import derive, seal
-from rcr_probes.model import Capture, Circumstances, Facts, Judgement, Measurement, Recorded
+from rcr_probes.model import Capture, Circumstances, Facts, Json, Judgement, Measurement, Recorded
 from rcr_probes.report.explain import decided, explain, matching
 from rcr_probes.report.texts import LANGS, table, text
-from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES, VERDICTS
+from rcr_probes.vocabulary import EFFECT_FACTS, IDENTITIES, VERDICTS, Lane
 from tests.measurements import events, measured
 
 P3 = {"point": "completion_audit", "fault": "audit_is_directory"}
+LOST: Mapping[str, Json] = {
+    "lines": 0,
+    "point": "response",
+    "state": 0,
+    "states": 1,
+    "unexplored": 0,
+}
 CAPABILITIES = ((), ("lookup",), ("replay",), ("lookup", "replay"))
 FACTS = [Facts(*facts) for facts in itertools.product(IDENTITIES, EFFECT_FACTS, CAPABILITIES)]
 
@@ -201,6 +209,22 @@ def test_evidence_cannot_steer_the_terminal() -> None:
     assert all(line.isprintable() for line in lines)
     assert any("\\x1b[2Jgone\\r\\x07" in line for line in lines)
     assert printable("效果 E1") == "效果 E1"
+
+
+@pytest.mark.parametrize(
+    ("lane", "value"),
+    [
+        ("audit", {"event": "refused", "reasons": [1, None]}),
+        ("audit", {"event": "refused", "reasons": 7}),
+        ("fault", {**LOST, "lost": 7}),
+        ("fault", {**LOST, "lost": [7]}),
+        ("fault", {**LOST, "lost": [["audit", 7]]}),
+    ],
+)
+def test_an_event_of_another_shape_is_told(lane: Lane, value: Mapping[str, Json]) -> None:
+    """A folder from elsewhere may hold anything under the names of ours."""
+    lines = explain(captured(measured(lanes=[("fault", lane, value)])))
+    assert all(line.isprintable() for line in lines)
 
 
 def test_a_cell_is_named_by_its_id_or_by_what_only_it_holds() -> None:
