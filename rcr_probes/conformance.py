@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rcr_probes import folder, phase
+from rcr_probes import folder, linux, phase
 from rcr_probes.evidence import write
 from rcr_probes.model import Capture, Cell, Observation, Plan
 from rcr_probes.run import DEADLINE, Progress, run
@@ -306,14 +306,21 @@ def _state(place: str, deadline: float) -> Iterator[str]:
     private = os.path.join(place, folder.RUNTIME)
     before = _contents(private)
     words = [sys.executable, "-P", "-m", phase.__name__, place, f"{phase.STATE}recover"]
+    asked = subprocess.Popen(
+        [*words, str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
-        asked = subprocess.run(
-            [*words, str(os.getpid())], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL, timeout=deadline,
-        )  # fmt: skip
-        ended = f"with the exit status {asked.returncode}" if asked.returncode else ""
+        status = asked.wait(deadline)
+        ended = f"with the exit status {status}" if status else ""
     except subprocess.TimeoutExpired:
         ended = "at the deadline"
+    finally:
+        if asked.poll() is None:
+            linux.kill_with_all_below(asked.pid)
+            asked.wait()
     after = _contents(private)
     changed = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
     if ended:

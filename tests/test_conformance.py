@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
-from rcr_probes import scratch
+from rcr_probes import linux, scratch
 from rcr_probes.conformance import Result, conformance
 
 SOUND = """
@@ -210,3 +211,26 @@ def test_each_breach_is_found_and_said_in_plain_words(
     results = held(tmp_path, SOUND.replace(old, new), name, monkeypatch)
     (found,) = (result for result in results if rule in result.rule)
     assert any(advice in sentence for sentence in found.wrong), results
+
+
+def test_a_state_that_never_comes_is_ended_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that it waits for would stay for ever."""
+    asked = (
+        "if any(word.startswith('state') for word in sys.argv):\n"
+        f"            pid = os.posix_spawnp('sleep', ['sleep', '60'], {{}})\n"
+        f"            open({str(tmp_path / 'pids')!r}, 'a').write(f'{{pid}}\\n')\n"
+        "            os.waitpid(pid, 0)\n"
+        "        return Recorded(\n"
+    )
+    assert SOUND.count("return Recorded(\n") == 1
+    source = SOUND.replace("return Recorded(\n", asked)
+    results = held(tmp_path, source, "waiting_runtime", monkeypatch)
+    (found,) = (result for result in results if "writes nothing" in result.rule)
+    assert any("at the deadline" in sentence for sentence in found.wrong), results
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert len(pids) == 2
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # it was reaped already
+            assert linux.ends_within(pid, 5)

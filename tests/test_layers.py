@@ -78,7 +78,7 @@ runtimes: errors vocabulary model points linux runtime
 contrast: errors vocabulary model points runtime runtimes
 report: errors vocabulary model eligibility witness plan run strace evidence runtimes
 publish: errors vocabulary model evidence report
-conformance: vocabulary model folder runtime phase scratch run evidence
+conformance: vocabulary model folder linux runtime phase scratch run evidence
 cli: errors grammar interruption stderr
 grammar: errors vocabulary commands
 interruption:
