@@ -193,9 +193,12 @@ class _Remote:
         """What the function returned, however long it takes, while there is somebody to run it."""
         alone = 0.0
         while True:
+            failed = future.status == "error"
             try:
                 made: tuple[bytes, str, Environment] = future.result(timeout=_LOOK)
             except TimeoutError:
+                if failed:
+                    raise  # it is what the function raised, and no look that is over
                 alone = 0.0 if self._asked.threads() else alone + _LOOK
                 if alone < _LOST:
                     continue

@@ -385,6 +385,27 @@ def test_a_cell_that_takes_every_dask_worker_with_it_is_unknown(
     assert received.worker is None
 
 
+def test_a_cell_that_is_out_of_time_over_there_is_not_waited_for(
+    pair: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it raised is of the same class as a look that is over; the run would look for ever."""
+
+    def stalls(*_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(cluster, "run_there", stalls)
+    looks = iter([1])  # as it fails, one look may have seen it waiting
+    monkeypatch.setattr(cluster._Asked, "threads", lambda _: next(looks))
+    here, names = write.environment(), iter(["worker-1"])
+    with (
+        cluster.reached(pair.address) as there,
+        cluster.lanes(there, 1, None, [CELLS[0].runtime], here, names) as lanes,
+    ):
+        lanes[0].send(Job(CELLS[0], "", "fork", 30.0))
+        with pytest.raises(RcrError, match="TimeoutError"):
+            lanes[0].receive()
+
+
 @pytest.mark.parametrize(
     ("on", "cause"),
     [
