@@ -13,6 +13,8 @@ from rcr_probes.errors import RcrError
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+# Python ignores these, and a program that is started by hand would inherit that.
+PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -98,7 +100,7 @@ def ends_within(pid: int, seconds: float, asked: signal.Signals | None = None) -
             signal.pidfd_send_signal(fd, asked)
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
+        return bool(poll.poll(max(0.0, seconds) * 1000))  # a negative time is for ever
     finally:
         os.close(fd)
 

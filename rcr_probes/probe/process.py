@@ -13,8 +13,6 @@ from rcr_probes import linux, room
 
 _LINGER = 0.5  # seconds in which what a command started may end by itself once the command has
 _NOT_STARTED = 127  # what a shell exits with for a command that it cannot start
-# Python ignores these, and a command would inherit that.
-_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 _CAUGHT = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
@@ -140,7 +138,7 @@ class Running:
         while left := [pid for pid in linux.children(os.getpid()) if pid not in self._spared]:
             for pid in left:
                 dying = self._killed and _group(pid) == self.pid
-                if dying or _ends_within(pid, until - time.monotonic()):
+                if dying or linux.ends_within(pid, until - time.monotonic()):
                     os.waitpid(pid, 0)
                     continue
                 os.kill(pid, signal.SIGKILL)
@@ -157,7 +155,7 @@ def _fork(words: Sequence[str], environment: Mapping[str, str], output: str) -> 
     try:  # nothing of the parent's may run on in here, whatever happens
         os.setsid()
         linux.die_with(parent)
-        for number in (*_IGNORED, *_CAUGHT):
+        for number in (*linux.PYTHON_IGNORES, *_CAUGHT):
             signal.signal(number, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDONLY)
         out = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -176,13 +174,3 @@ def _group(pid: int) -> int:
         return os.getpgid(pid)
     except ProcessLookupError:
         return -1
-
-
-def _ends_within(pid: int, seconds: float) -> bool:
-    fd = os.pidfd_open(pid)
-    try:
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        return bool(poll.poll(max(0.0, seconds) * 1000))
-    finally:
-        os.close(fd)

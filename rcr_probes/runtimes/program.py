@@ -15,8 +15,6 @@ from rcr_probes import linux
 _PIECE = 1 << 16
 _MOST = 1 << 20  # bytes of an answer; a program that writes more is not answering
 _CANNOT_RUN = 126  # what a shell exits with for a program that cannot be run
-# Python ignores these, and a program would inherit that.
-_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ def _become(
 ) -> NoReturn:
     try:
         linux.die_with(parent)
-        for ignored in _IGNORED:
+        for ignored in linux.PYTHON_IGNORES:
             signal.signal(ignored, signal.SIG_DFL)
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
