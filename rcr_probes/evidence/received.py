@@ -17,7 +17,7 @@ from rcr_probes.model import Cell, Event, Json, Measurement, Observation, Record
 from rcr_probes.vocabulary import BASELINE, NONE
 
 OTHER = "other"  # the target and the kind of an effect that no control makes
-_DONE = "exit_0"
+DONE = "exit_0"  # how a worker ends that says that all is done
 _EXIT = re.compile(r"exit_(0|[1-9]\d{0,2})")
 _KEY = re.compile(r"K[1-9]\d*")
 _LABEL = re.compile(rf"(?:payload|path)-[1-9]\d*|{OTHER}")
@@ -80,7 +80,7 @@ def _worker_ended(measured: Measurement) -> Iterator[str]:
         exited = _EXIT.fullmatch(status)
         if not (exited and int(exited[1]) < 256 if ended == "exit" else status == ended):
             yield f"its {verb} phase ended by {ended!r}, but its status is {status!r}."
-        error = {_DONE: NONE, "deadline": None}.get(status, status)
+        error = {DONE: NONE, "deadline": None}.get(status, status)
         if observed.error != error:
             yield f"its caller saw {observed.error!r} after {verb}, but its status is {status!r}."
         returned = any((e.phase, e.lane) == (verb, "return") for e in measured.events)
@@ -90,7 +90,7 @@ def _worker_ended(measured: Measurement) -> Iterator[str]:
             )
         yield from _stored(observed)
     words = [o.recorded.status for o in measured.observations]
-    says = {word: "done" if word == _DONE else "open" for word in words}
+    says = {word: "done" if word == DONE else "open" for word in words}
     if dict(measured.says) != says:
         yield f"its states say {dict(measured.says)}, but those of its commands say {says}."
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rcr_probes import linux, room, strace
 from rcr_probes.errors import RcrError
+from rcr_probes.evidence.received import DONE
 from rcr_probes.model import Cell
 from rcr_probes.probe import strike, trace
 from rcr_probes.probe.command import Command
@@ -223,7 +224,7 @@ class _Runner:
             return
         with self._start(self._commands.setup, self._output) as running:
             ended = running.end(self._commands.timeout)
-        if ended.status != "exit_0":
+        if ended.status != DONE:
             raise RcrError(
                 f"The setup ended with {ended.status}: {self._commands.setup}",
                 "It runs before each strike, and must prepare the state in {folder} "

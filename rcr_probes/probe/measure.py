@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rcr_probes import request
-from rcr_probes.evidence.received import OTHER
+from rcr_probes.evidence.received import DONE, OTHER
 from rcr_probes.model import (
     Circumstances,
     Effect,
@@ -27,7 +27,6 @@ from rcr_probes.probe.process import Ended
 from rcr_probes.receiver import Record, Request
 from rcr_probes.vocabulary import MEASURED, NONE, Lane, Says
 
-DONE = "exit_0"
 Step = tuple[Lane, Mapping[str, Json]]
 
 

@@ -13,13 +13,14 @@ from rcr_probes.errors import PlanError, RcrError, naming
 from rcr_probes.evidence import seal, store, write
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import PLAN
+from rcr_probes.evidence.received import DONE
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell, Plan
 from rcr_probes.probe import drive, strike
 from rcr_probes.probe.attribute import Attribution, acting, attribution
 from rcr_probes.probe.command import FOLDER, Command, refuse_unknown
 from rcr_probes.probe.drive import Commands, Course
-from rcr_probes.probe.measure import DONE, circumstances, measurement
+from rcr_probes.probe.measure import circumstances, measurement
 from rcr_probes.probe.trace import Target
 from rcr_probes.receiver import Request, Settings
 from rcr_probes.scratch import scratch

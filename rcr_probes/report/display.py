@@ -15,7 +15,7 @@ from markupsafe import Markup
 from rcr_probes.errors import UnknownName, printable
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture, Cell, Decision, Plan, Verdict
-from rcr_probes.report.explain import explain, judged, ruled
+from rcr_probes.report.explain import explain, judged, ruled, verdict_of
 from rcr_probes.report.guide.explained import explained, listed
 from rcr_probes.report.guide.markup import captured, code, joined
 from rcr_probes.report.texts import LANGS, text
@@ -67,21 +67,14 @@ def _html(shown: Shown, lang: str, noun: object) -> str:
 
 def _capture_lines(capture: Capture, lang: str) -> Sequence[str]:
     name, *rest = explain(capture, lang)
-    return [f"{name}: {_verdict(capture, lang)}", *rest]
+    return [f"{name}: {verdict_of(capture, lang)}", *rest]
 
 
 def _capture_html(capture: Capture, lang: str) -> Markup:
     heading = Markup("<p>{} <strong>{}</strong></p>").format(
-        code(capture.cell.id), captured(_verdict(capture, lang))
+        code(capture.cell.id), captured(verdict_of(capture, lang))
     )
     return joined([heading, explained(capture, lang)])
-
-
-def _verdict(capture: Capture, lang: str) -> str:
-    verdict = capture.judgement.verdict
-    if verdict is None:
-        return text("guide.captures.label.published", lang)
-    return text(f"verdict.{verdict.verdict}", lang)
 
 
 def _plan(plan: Plan, lang: str) -> Sequence[str]:

@@ -261,6 +261,14 @@ def judged(verdict: Verdict, lang: str = "en") -> list[str]:
     return [_judged(verdict.verdict, lang), *_reasons(verdict.reasons, lang)]
 
 
+def verdict_of(capture: Capture, lang: str = "en") -> str:
+    """Its verdict in one word; of a published row, that it is one."""
+    verdict = capture.judgement.verdict
+    if verdict is None:
+        return text("guide.captures.label.published", lang)
+    return text(f"verdict.{verdict.verdict}", lang)
+
+
 def _truth(capture: Capture, lang: str) -> Iterator[str]:
     truth, forced = capture.judgement.truth, capture.measurement.forced
     if truth is None or forced is None:

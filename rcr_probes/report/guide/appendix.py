@@ -12,6 +12,7 @@ from rcr_probes.evidence.claims import written
 from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.model import Capture
 from rcr_probes.report.claims import problem
+from rcr_probes.report.explain import verdict_of
 from rcr_probes.report.guide.explained import explained, observed
 from rcr_probes.report.guide.markup import (
     captured,
@@ -144,7 +145,7 @@ def _folder(material: Material, name: str, references: Sequence[Reference]) -> M
 def _capture(capture: Capture, reference: Reference, lang: str) -> Markup:
     number = f"{reference.evidence} {reference.number + 1}"
     title = Markup("{} {} <strong>{}</strong>").format(
-        captured(number), code(capture.cell.id), captured(_verdict(capture, lang))
+        captured(number), code(capture.cell.id), captured(verdict_of(capture, lang))
     )
     parts = [_gist(capture, reference, lang), explained(capture, lang)]
     return details(title, joined(parts), name=anchored(reference))
@@ -162,10 +163,3 @@ def _gist(capture: Capture, reference: Reference, lang: str) -> Markup:
     return Markup('<div class="gist">{}</div>').format(
         joined(Markup("<p>{}</p>").format(line) for line in (*lines, runtime, digest))
     )
-
-
-def _verdict(capture: Capture, lang: str) -> str:
-    verdict = capture.judgement.verdict
-    if verdict is None:
-        return text("guide.captures.label.published", lang)
-    return text(f"verdict.{verdict.verdict}", lang)
