@@ -114,16 +114,19 @@ class _Folders:
                 self._read(path, known.get(path.name))
 
     def _read(self, folder: Path, known: Evidence | None) -> None:
-        try:
-            captures = list((known or store.read_whole(folder)).captures())
+        rows: list[Row] = []
+        references: list[Reference] = []
+        try:  # one capture at a time: all of a large folder would fill the memory
+            for number, capture in enumerate((known or store.read_whole(folder)).captures()):
+                rows.append(row(capture))
+                references.append(
+                    Reference(folder.name, number, capture.cell.id, capture.facts_sha256)
+                )
         except (EvidenceError, NotEvidence) as error:
             self.unread[folder.name] = error.cause
             return
-        self.rows[folder.name] = [row(capture) for capture in captures]
-        self.references[folder.name] = [
-            Reference(folder.name, number, capture.cell.id, capture.facts_sha256)
-            for number, capture in enumerate(captures)
-        ]
+        self.rows[folder.name] = rows
+        self.references[folder.name] = references
 
     def claimed(self, outcome: Outcome) -> Claimed:
         """An outcome with the captures that it rests on."""
