@@ -28,7 +28,7 @@ class Described:
         folder: the description's own: the command runs there.
         points: point → kinds of fault that it supports there.
         recoveries: its own documented ways to recover.
-        says: state → done, not_done or open.
+        says: state → done, not_done, due or open.
         variants: its configurations.
     """
 
