@@ -13,7 +13,6 @@ from rcr_probes.model import Capture, Cell
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import (
     BASELINE,
-    DEDUPES,
     FAULTS,
     NONE,
     POINTS,
@@ -219,7 +218,7 @@ def change(one: Repeated, others: Mapping[Key, Repeated], lang: str = "en") -> s
         return text("action.unknown", lang)
     runtime, variant, point, fault, dedupe, policy = one.key
     sentences = []
-    keyed = others.get((runtime, variant, point, fault, DEDUPES[1], policy))
+    keyed = others.get((runtime, variant, point, fault, "operation_key", policy))
     if dedupe == NONE and keyed is not None and keyed.result in SOUND:
         sentences.append(text("repeats.key", lang))
     ways = [
