@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from rcr_probes.errors import NotEvidence
-from rcr_probes.evidence import consistency, promised, received, strict, whereabouts
+from rcr_probes.evidence import consistency, course, promised, received, strict, whereabouts
 from rcr_probes.evidence.alike import Examined
 from rcr_probes.evidence.form import (
     CAPTURES,
@@ -38,7 +38,7 @@ from rcr_probes.evidence.form import (
 from rcr_probes.evidence.order import Order
 from rcr_probes.evidence.promised import Promised
 from rcr_probes.model import PLAN_NAME, Capture, Json, Measurement, Plan
-from rcr_probes.vocabulary import WORKER
+from rcr_probes.vocabulary import WORKER, Says
 
 Speak = Callable[..., str]  # the key of a text, and what its placeholders stand for
 
@@ -260,6 +260,7 @@ class _Captures:
         self.read = 0
         self._examined = Examined()
         self._probed: list[Measurement] = []  # those of a worker, which are one probe
+        self._says: dict[str, Mapping[str, Says]] = {}  # runtime → what its states say
 
     def examine(self, folder: Path, plan: Promised | None) -> Iterator[Finding]:
         """Every line is one capture, and they are those that the plan promises, in its order."""
@@ -312,11 +313,22 @@ class _Captures:
             for problem in order.problems(capture.cell, number):
                 yield Finding(place, problem, "order")
         sound = same and not (probed or measured.published)
-        for look, problem in consistency.found(capture):
+        for look, problem in (*consistency.found(capture), *self._said_otherwise(measured)):
             sound = False
             yield Finding(place, problem, look if look in _LOOKS else "capture")
         if sound:
             self._examined.add(line)
+
+    def _said_otherwise(self, measured: Measurement) -> Iterator[tuple[str, str]]:
+        """What the states of a runtime say is from its documentation, and so the same everywhere.
+
+        A worker has none: its own look holds what its commands say.
+        """
+        runtime = measured.cell.runtime
+        if runtime == WORKER or not course.ran(measured):
+            return
+        if self._says.setdefault(runtime, measured.says) != measured.says:
+            yield "says", "what its runtime's states say is not what they say in an earlier cell."
 
 
 def _manifest(folder: Path, manifest: Manifest) -> Iterator[Finding]:

@@ -25,6 +25,7 @@ from tests.evidence import made
 from tests.evidence.made import edit, lines, remake, reseal
 
 Tamper = Callable[[Path], object]
+ROOT = Path(__file__).parents[2]
 CONTROL, P3, LEFT = range(3)  # the captures, by their line
 
 
@@ -561,6 +562,15 @@ def test_a_cell_that_the_harness_could_not_measure_is_sound(tmp_path: Path) -> N
     """Evidence that says it measured nothing there is honest: its verdict is unknown."""
     broken = worker.broken(worker.Job(made.P3, "gone", "fork", 1.0), "OSError")
     assert check(made.write(tmp_path / "e", [broken]).folder).findings == ()
+
+
+def test_states_of_one_runtime_say_the_same_in_every_cell(tmp_path: Path) -> None:
+    """Else a forger chooses, cell by cell, whether the same word says that all is done."""
+    folder = Path(shutil.copytree(ROOT / "evidence" / "contrast", tmp_path / "e"))
+    remake(folder, 1, lambda data: data["measurement"]["says"].update(failed="done"))
+    (finding,) = check(folder).findings
+    assert finding.place.startswith("captures.jsonl:2 ")
+    assert "not what they say in an earlier cell" in finding.problem
 
 
 def test_what_breaks_an_examination_is_a_finding() -> None:
