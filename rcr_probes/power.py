@@ -154,11 +154,19 @@ class _File:
         return held
 
     def parts(self) -> Iterator[tuple[int, bool]]:
-        """Every first part of the changes since that is not all of them: from the longest."""
+        """Every first part of the changes since that leaves something else: from the longest.
+
+        Of those that leave the same the longest alone: a file may be written again and again, and
+        whatever it leaves is combined with whatever each other file does.
+        """
+        left = {self.holds()}
         for kept in reversed(range(len(self.since))):
-            if self.since[kept].do == "write" and not self.since[kept].whole:
-                yield kept, True
-            yield kept, False
+            torn = self.since[kept].do == "write" and not self.since[kept].whole
+            for part in ((kept, True), (kept, False)) if torn else ((kept, False),):
+                held = self.holds(*part)
+                if held not in left:
+                    left.add(held)
+                    yield part
 
     def options(self) -> frozenset[bytes]:
         return frozenset({self.holds(), *(self.holds(*part) for part in self.parts())})

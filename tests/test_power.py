@@ -399,3 +399,19 @@ def test_names_that_may_stand_in_too_many_ways_are_refused_before_these_are_made
         assert tracemalloc.get_traced_memory()[1] < 20 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_what_is_written_again_and_again_is_lost_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pair of losses is tried: a heartbeat in two files would take hours."""
+    made = [Change("create", name) for name in "ab"]
+    made += [Change("write", name, at=0, data=b"1") for name in "ab" for _ in range(30)]
+    tried: list[object] = []
+    state = power._Disk.state
+
+    def counted(disk: power._Disk, lost: power._Lost) -> power.State:
+        tried.append(lost)
+        return state(disk, lost)
+
+    monkeypatch.setattr(power._Disk, "state", counted)
+    assert len(explored(made).states) == 9
+    assert len(tried) < 100
