@@ -37,7 +37,7 @@ from rcr_probes.evidence.form import (
 )
 from rcr_probes.evidence.order import Order
 from rcr_probes.evidence.promised import Promised
-from rcr_probes.model import PLAN_NAME, Capture, Json, Measurement, Plan
+from rcr_probes.model import PLAN_NAME, Capture, Cell, Json, Measurement, Plan
 from rcr_probes.vocabulary import WORKER, Says
 
 Speak = Callable[..., str]  # the key of a text, and what its placeholders stand for
@@ -259,7 +259,7 @@ class _Captures:
     def __init__(self) -> None:
         self.read = 0
         self._examined = Examined()
-        self._probed: list[Measurement] = []  # those of a worker, which are one probe
+        self._probe = received.Probe()  # those of a worker are one
         self._says: dict[str, Mapping[str, Says]] = {}  # runtime → what its states say
 
     def examine(self, folder: Path, plan: Promised | None) -> Iterator[Finding]:
@@ -279,8 +279,7 @@ class _Captures:
                     self.read += 1
         if not number:
             yield Finding(CAPTURES, "holds no capture.", "no_capture")
-        for cell, problem in received.problems(self._probed):
-            yield Finding(f"{CAPTURES} {plain(cell.id)}", problem, "worker_controls")
+        yield from map(_of_probe, self._probe.end())
         named, missing = order.missing(_NAMED)
         for missed in named:
             place = f"{CAPTURES} {plain(missed.id)}"
@@ -304,7 +303,7 @@ class _Captures:
         measured = capture.measurement
         probed = capture.cell.runtime == WORKER and not measured.published
         if probed:
-            self._probed.append(measured)
+            yield from map(_of_probe, self._probe.problems(measured))
         place = f"{place} {plain(capture.cell.id)}"
         if not same:
             said = "its line says more than is read of it: an unknown or repeated key, or spacing."
@@ -329,6 +328,11 @@ class _Captures:
             return
         if self._says.setdefault(runtime, measured.says) != measured.says:
             yield "says", "what its runtime's states say is not what they say in an earlier cell."
+
+
+def _of_probe(found: tuple[Cell, str]) -> Finding:
+    cell, problem = found
+    return Finding(f"{CAPTURES} {plain(cell.id)}", problem, "worker_controls")
 
 
 def _manifest(folder: Path, manifest: Manifest) -> Iterator[Finding]:

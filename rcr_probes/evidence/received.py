@@ -18,6 +18,7 @@ from rcr_probes.vocabulary import BASELINE, NONE
 
 OTHER = "other"  # the target and the kind of an effect that no control makes
 DONE = "exit_0"  # how a worker ends that says that all is done
+_NO_CONTROLS = "a probe begins with its two controls, which are not there."
 _EXIT = re.compile(r"exit_(0|[1-9]\d{0,2})")
 _KEY = re.compile(r"K[1-9]\d*")
 _LABEL = re.compile(rf"(?:payload|path)-[1-9]\d*|{OTHER}")
@@ -232,30 +233,54 @@ LOOKS: Looks = {
 }
 
 
-def problems(probed: Sequence[Measurement]) -> Iterator[tuple[Cell, str]]:
-    """Each reason why no probe made these captures of a worker in one run, and of which cell."""
-    if not probed:
-        return
-    try:
-        yield from _together(probed)
-    except Exception as error:  # bad evidence may hold anything; it never ends the check
-        said = f"the captures of its worker cannot be examined: {type(error).__name__}: {error}."
-        yield probed[0].cell, said
+class Probe:
+    """The captures of a worker, one after another, as those of one run.
 
+    Its two controls alone are kept: a stranger's folder may hold more captures than memory does.
+    """
 
-def _together(probed: Sequence[Measurement]) -> Iterator[tuple[Cell, str]]:
-    controls = [one for one in probed if one.cell.point == NONE]
-    if [one.cell.repeat for one in controls] != [0, 1] or list(probed[:2]) != controls:
-        yield probed[0].cell, "a probe begins with its two controls, which are not there."
-        return
-    counted = [_count(control) for control in controls]
-    if counted[0] != counted[1] or not counted[0][1]:
-        yield controls[1].cell, f"its controls differ, or have no effect: {counted}."
-    sent, made = counted[0]
-    slots: dict[Json, list[Json]] = {}
-    for payload, kind in _kinds(controls[0], "fault"):
-        slots.setdefault(payload, []).append(kind)
-    for one in probed:
+    def __init__(self) -> None:
+        self._controls: list[Measurement] = []
+        self._begins = True  # with its controls, as far as was seen
+        self._slots: dict[Json, list[Json]] = {}
+
+    def problems(self, one: Measurement) -> Iterator[tuple[Cell, str]]:
+        """Each reason why no probe made this capture after those before it, and of which cell."""
+        try:
+            yield from self._together(one)
+        except Exception as error:  # bad evidence may hold anything; it never ends the check
+            said = f"beside its controls it cannot be examined: {type(error).__name__}: {error}."
+            yield one.cell, said
+
+    def end(self) -> Iterator[tuple[Cell, str]]:
+        """The same of what is missing, once each capture was looked at."""
+        if self._begins and len(self._controls) == 1:
+            yield self._controls[0].cell, _NO_CONTROLS
+
+    def _together(self, one: Measurement) -> Iterator[tuple[Cell, str]]:
+        if not self._begins:
+            return
+        known, control = len(self._controls), one.cell.point == NONE
+        if control != (known < 2) or (control and one.cell.repeat != known):
+            self._begins = False
+            yield (self._controls or [one])[0].cell, _NO_CONTROLS
+            return
+        if not control:
+            yield from self._held(one)
+            return
+        self._controls.append(one)
+        if known == 1:
+            counted = [_count(control) for control in self._controls]
+            if counted[0] != counted[1] or not counted[0][1]:
+                yield one.cell, f"its controls differ, or have no effect: {counted}."
+            for payload, kind in _kinds(self._controls[0], "fault"):
+                self._slots.setdefault(payload, []).append(kind)
+            for each in self._controls:
+                yield from self._held(each)
+
+    def _held(self, one: Measurement) -> Iterator[tuple[Cell, str]]:
+        """What one capture has that its controls do not allow."""
+        sent, made = _count(self._controls[0])
         if one.approved.effects != made:
             yield (
                 one.cell,
@@ -263,9 +288,9 @@ def _together(probed: Sequence[Measurement]) -> Iterator[tuple[Cell, str]]:
             )
         if (nth(one.cell) or 0) > sent:
             yield one.cell, f"it strikes at request {nth(one.cell)}; its control sends {sent}."
-        if one.cell.policy != probed[0].cell.policy:
+        if one.cell.policy != self._controls[0].cell.policy:
             yield one.cell, "it recovers in another way than its control."
-        yield from _named(one, slots)
+        yield from _named(one, self._slots)
 
 
 def _count(control: Measurement) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rcr_probes.evidence import seal, store
+from rcr_probes.evidence import received, seal, store
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import Capture
@@ -288,3 +288,15 @@ def test_a_probe_without_a_control_is_none(gone: int, probed: Probed, tmp_path: 
     """Nobody could say how many effects are one too many."""
     captures = [c for n, c in enumerate(probed[ONE]) if n != gone]
     assert "a probe begins with its two controls" in said(tmp_path / "less", captures)[0]
+
+
+def test_what_was_looked_at_is_not_kept_but_for_the_controls(probed: Probed) -> None:
+    """A folder from elsewhere may hold more captures than memory does."""
+    probe = received.Probe()
+    control, *others = (one.measurement for one in probed[ONE])
+    counts = [sys.getrefcount(one) for one in others]
+    found = [list(probe.problems(one)) for one in (control, *others)]
+    assert found == [[]] * len(probed[ONE])
+    assert list(probe.end()) == []
+    now = [sys.getrefcount(one) for one in others]
+    assert [new - old for old, new in zip(counts, now, strict=True)] == [1] + [0] * len(others[1:])
