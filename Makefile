@@ -48,6 +48,13 @@ lab: .venv/installed-notebooks ## open the notebooks in JupyterLab
 bench: .venv/installed-dev ## take the benchmarks (ONLY=name: one), each a ratio to its floor; KEEP=1 keeps them
 	$(BIN)/python -m benchmarks $(ONLY) $(if $(KEEP),--keep)
 
+# What one extra needs, or several: with-dask,parquet. pip only warns of one that is not there.
+with-%: .venv/installed-core ## install what an extra needs: make with-parquet
+	@$(BIN)/python -c 'import sys; from importlib.metadata import metadata; \
+		known = metadata("rcr-probes").get_all("Provides-Extra"); \
+		{*sys.argv[1].split(",")} <= {*known} or sys.exit(f"Extras: {chr(32).join(known)}")' '$*'
+	$(call install,[$*])
+
 notebooks: .venv/installed-notebooks ## execute the committed notebooks again, in place
 	$(BIN)/rcr notebooks --into notebooks
 
@@ -85,7 +92,7 @@ clean: ## remove .venv and all caches; runs/ stays, it is data
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 # A stamp is younger than what it was made from: a second run installs nothing.
 .venv/made:
@@ -112,7 +119,11 @@ help: ## show this list
 
 # pip writes the absolute path of this folder to a .pth file, and Python cannot start where its
 # locale (C, GBK) does not decode that path. The same path, relative, is ASCII.
-.venv/installed-%: .venv/made pyproject.toml constraints.txt
-	$(PIP) install --constraint constraints.txt --editable '.$(extra)'
+define install
+	$(PIP) install --constraint constraints.txt --editable '.$(1)'
 	@echo ../../../.. > "$$(ls .venv/lib/python*/site-packages/*rcr_probes.pth)"
+endef
+
+.venv/installed-%: .venv/made pyproject.toml constraints.txt
+	$(call install,$(extra))
 	@touch $(serves)

@@ -6,9 +6,11 @@ import contextlib
 import errno
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 
 _CODE = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
+_MADE = "made"  # the Makefile's stamp in an environment that it made
 
 
 class RcrError(Exception):
@@ -101,8 +103,16 @@ class InjectedFault(Exception):
 
 
 def installing(extra: str) -> str:
-    """What to type in a clone of this project to install what one of its extras needs."""
-    return f".venv/bin/pip install -c constraints.txt -e '.[{extra}]'"
+    """What to type in a clone of this project to install what one of its extras needs.
+
+    Where the Makefile made the environment that runs this, it is the Makefile that knows how.
+    """
+    if os.path.exists(os.path.join(sys.prefix, _MADE)):
+        return f"make with-{extra}"
+    import shlex  # only where something is missing
+
+    python = shlex.quote(sys.executable)
+    return f"{python} -m pip install -c constraints.txt -e '.[{extra}]'"
 
 
 def printable(line: str) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import distributions
 from pathlib import Path
@@ -12,6 +16,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+
+from rcr_probes.errors import installing
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -43,6 +49,47 @@ def test_conda_installs_the_project_under_the_constraints() -> None:
     match = re.fullmatch(r"-e \.\[([a-z,]+)\]", project)
     assert match
     assert set(match[1].split(",")) <= set(EXTRAS)
+
+
+def test_a_page_has_the_makefile_install_an_extra() -> None:
+    """With pip alone, this folder's absolute path is written where a C locale cannot read it."""
+    named = set()
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        told = page.read_text(encoding="utf-8")
+        assert not re.search(r"pip\S* install", told), page
+        named |= {*",".join(re.findall(r"make with-([\w,]+)", told)).split(",")} - {""}
+    assert {"dask", "parquet", "publish"} <= named <= set(EXTRAS)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@pytest.mark.parametrize("target", [*(f"with-{extra}" for extra in EXTRAS), "with-dask,parquet"])
+def test_the_makefile_installs_each_extra_and_writes_a_path_that_any_locale_reads(
+    target: str,
+) -> None:
+    """Under the constraints; and after pip the path of this folder is a relative one."""
+    words = ["make", "--no-print-directory", "--dry-run", "--always-make", target]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(words, cwd=ROOT, env=own, capture_output=True, text=True, check=True)
+    *_, pip, relative = (line for line in done.stdout.splitlines() if not line.startswith("touch"))
+    names = target.removeprefix("with-")
+    assert pip.endswith(f"install --constraint constraints.txt --editable '.[{names}]'")
+    assert relative.startswith("echo ../../../.. > ")
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_who_has_no_environment_of_the_makefile_is_told_to_ask_pip(
+    made: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of the Python which runs, wherever it lies; it is the Makefile's where its stamp is."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", "/my env/bin/python")
+    if made:
+        stamp = re.findall(r"^\.venv/(\w+):$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+        (tmp_path / stamp[0]).touch()
+        assert installing("rq") == "make with-rq"
+    else:
+        asked = "'/my env/bin/python' -m pip install -c constraints.txt -e '.[rq]'"
+        assert installing("rq") == asked
 
 
 def test_a_pin_is_one_name_and_one_version() -> None:
