@@ -98,7 +98,9 @@ help: ## show this list
 .venv/made:
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo 'rcr-probes needs Python 3.11 or newer, and "$(PYTHON)" is none.' >&2; \
-		echo 'Name another one: make $(MAKECMDGOALS) PYTHON=/path/to/python3' >&2; exit 1; }
+		echo 'Name another one: make $(MAKECMDGOALS) PYTHON=/path/to/python3' >&2; \
+		echo 'To get one: sudo apt install python3-venv, or on macOS: brew install python' >&2; \
+		exit 1; }
 	@echo 'Making .venv, once.'
 	@"$(PYTHON)" -m venv .venv || { \
 		echo '"$(PYTHON)" cannot make a virtual environment; on Debian or Ubuntu, install python3-venv.' >&2; \

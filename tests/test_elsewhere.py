@@ -82,6 +82,17 @@ def test_what_was_measured_can_be_read(words: tuple[str, ...], tmp_path: Path) -
     assert done.stdout
 
 
+@pytest.mark.parametrize(("lang", "said"), [("en", "this is darwin"), ("zh", "这里是 darwin")])
+def test_no_runtime_is_said_to_run_here(lang: str, said: str, tmp_path: Path) -> None:
+    """Whatever is installed: each lacks Linux, and nothing is to be installed on this machine."""
+    done = rcr_in("runtimes", "--lang", lang, cwd=tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)
+    assert said in done.stderr
+    rows = [line for line in done.stdout.splitlines() if "rcr_probes.runtimes." in line]
+    assert len(rows) > 1
+    assert all("Linux" in row for row in rows)
+
+
 def test_a_complete_folder_is_shown_by_run_as_well(tmp_path: Path) -> None:
     """Nothing is run, so nothing is missing."""
     done = rcr_in("run", "article", "--into", ARTICLE, cwd=tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from rcr_probes.report.terminal import Drawn
@@ -18,12 +19,16 @@ def drawn(lang: str) -> Drawn:
 
 
 def remedies(lang: str) -> Iterator[str]:
-    """What to type for each adapter that lacks something."""
+    """What to type for each adapter that lacks something; elsewhere than on Linux, none can run."""
+    if sys.platform != "linux":
+        yield text("adapters.elsewhere", lang, platform=sys.platform)
+        return
     for need in KNOWN:
         if need.missing():
             yield text("adapters.remedy", lang, name=need.name, typed=" && ".join(need.remedies()))
 
 
 def _row(need: Need, lang: str) -> list[str]:
-    lacks = ", ".join(need.missing()) or text("adapters.ready", lang)
+    missing = (*([] if sys.platform == "linux" else ["Linux"]), *need.missing())
+    lacks = ", ".join(missing) or text("adapters.ready", lang)
     return [need.name, need.version() or "-", lacks, need.runtime]
