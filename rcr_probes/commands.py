@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, printable
+from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
 from rcr_probes.stderr import say, told
 
 if TYPE_CHECKING:
@@ -166,11 +166,7 @@ def explain(args: Namespace) -> int:
 
     mistaken.refuse(args.folder)
     evidence = store.read_whole(args.folder)
-    cells = (c.id for c in evidence.plan.cells)
-    if args.cell is None:
-        print("\n".join(map(printable, cells)))
-        return 0
-    cell = matching(args.cell, cells)
+    cell = matching(args.cell, (c.id for c in evidence.plan.cells), args.folder)
     print("\n".join(explain(evidence.capture(cell), args.lang)))
     return 0
 
@@ -305,6 +301,7 @@ def timeline(args: Namespace) -> int:
 
     mistaken.refuse_published(args.place)
     given = timeline.opened(args.place, args.cell)
+    timeline.refuse_outside(given, args.at)
     if args.json:
         print(json.dumps(timeline.answer(given, args.at)))
         return 0

@@ -7,9 +7,10 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 _CODE = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
+LISTED = 8  # of many long names, so many are shown
 _MADE = "made"  # the Makefile's stamp in an environment that it made
 
 
@@ -34,21 +35,33 @@ class RcrError(Exception):
 
 
 class UnknownName(RcrError):
-    """A name that is not one of those known: a plan's, a point, a column, a cell."""
+    """A name that is not one of those known: a plan's, a point, a column, a cell.
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+    ``beside`` says what can be given and has no name among them.
+    """
+
+    def __init__(self, kind: str, name: object, known: Iterable[str], beside: str = "") -> None:
         import difflib  # only where something is already wrong
 
         self.kind, self.name, self.known = kind, name, tuple(known)
         near = difflib.get_close_matches(str(name), self.known, n=1, cutoff=0.5)
-        if not near:  # then perhaps a part of one alone
-            parts = [one for one in self.known if str(name) in one]
-            near = parts if len(parts) == 1 else []
-        meant = f"Did you mean {near[0]!r}? " if near else ""
-        listed = ", ".join(self.known[:20]) + (" …" if len(self.known) > 20 else "")
-        if len(listed) > 200:  # ids of cells are long, and read best one below the other
-            listed = "\n    ".join(["", *self.known[:8], *(["…"] if len(self.known) > 8 else [])])
-        super().__init__(f"Unknown {kind}: {name!r}.", f"{meant}Known: {listed or 'none'}")
+        parts = [one for one in self.known if str(name) in one]
+        if not near and len(parts) == 1:
+            near = parts
+        said = f"Did you mean {near[0]!r}? " if near else ""
+        if len(parts) > 1:  # then it is one of these that is meant
+            said += f"It is a part of {len(parts)} of those known: {_listed(parts)}"
+        else:
+            said += f"Known: {_listed(self.known) or 'none'}"
+        super().__init__(f"Unknown {kind}: {name!r}.", f"{said}\n  {beside}" if beside else said)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of these names; ids of cells are long, and read best one below the other."""
+    listed = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
+    if len(listed) <= 200:
+        return listed
+    return "\n    ".join(["", *names[:LISTED], *(["…"] if len(names) > LISTED else [])])
 
 
 class NotInstalled(RcrError):
@@ -122,12 +135,15 @@ def printable(line: str) -> str:
 
 @contextlib.contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Have what the system refuses here name this path: of a write, it names none by itself."""
+    """Have what the system refuses here name this path.
+
+    Of a write the system names none by itself, and else one that nobody typed, which was to take
+    this path's place.
+    """
     try:
         yield
     except OSError as error:
-        if error.filename is None:
-            error.filename = os.fspath(path)
+        error.filename, error.filename2 = os.fspath(path), None
         raise
 
 

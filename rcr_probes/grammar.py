@@ -157,7 +157,7 @@ def _export(parser: argparse.ArgumentParser) -> None:
 def _explain(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", **_FOLDER)
-    said = "its id, or a part that no other id holds; left out: the ids of all"
+    said = "its id, or a part that no other id holds"
     add("cell", nargs="?", metavar="CELL", help=said)
 
 
@@ -197,7 +197,7 @@ def _timeline(parser: argparse.ArgumentParser) -> None:
         type=_cutoff,
         required=True,
         metavar="N",
-        help="the cutoff; of a cell, an event's seq",
+        help="the moment; of a cell, the number of an event, as in rcr explain",
     )
     add("--json", **_FLAG, help="as one object")
 

@@ -86,7 +86,11 @@ def _written(name: str | os.PathLike[str]) -> Plan:
     if not path.is_file():
         if path.suffix == ".toml":
             raise _no_file(path)
-        raise UnknownName("plan", str(name), shipped())
+        own = Path(f"{name}.toml")
+        if own.is_file():
+            raise PlanError(f"No plan is named {str(name)!r}.", f"Did you mean {own}?")
+        beside = "A plan of your own is a file, and named with .toml: mine.toml"
+        raise UnknownName("plan", str(name), shipped(), beside)
     try:
         return _parsed(path.read_text(encoding="utf-8-sig"), path.stem)
     except UnicodeDecodeError as error:

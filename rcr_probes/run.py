@@ -88,8 +88,9 @@ def run(
     folder = Path(into) if into is not None else Path("runs", checked.name)
     if not again and (folder / form.PLAN).exists() and store.read_plan(folder) != checked:
         raise PlanError(
-            f"{folder} holds another plan.",
-            "Name another folder with --into, or run with --again; what it holds is kept aside.",
+            f"{folder} holds another plan than this one, whose name is {checked.name!r}.",
+            "Its name is that of its folder below runs/: change name in its TOML, or name a folder "
+            "with --into; or run with --again, and what the folder holds is kept aside.",
         )
     if not again and (folder / form.MANIFEST).exists():
         return store.read_whole(folder)

@@ -39,10 +39,17 @@ def test_a_name_that_is_near_to_nothing_is_answered_with_what_there_is() -> None
 
 
 def test_a_part_of_one_name_alone_means_it() -> None:
-    """A part of several means none of them."""
+    """A part of several means none of them, and these are what is listed."""
     known = ["01_fault_locations", "03_p3_causal_chain", "04_real_runtimes"]
     assert "Did you mean '03_p3_causal_chain'?" in str(UnknownName("notebook", "03", known))
-    assert "Did you mean" not in str(UnknownName("notebook", "0", known))
+    said = str(UnknownName("notebook", "al", known))
+    assert said.endswith("It is a part of 2 of those known: 03_p3_causal_chain, 04_real_runtimes")
+
+
+def test_what_has_no_name_among_those_known_is_said_beside_them() -> None:
+    """Such as a file of one's own."""
+    said = str(UnknownName("plan", "mine", ["article"], "A plan of your own is a file."))
+    assert said.endswith("Known: article\n  A plan of your own is a file.")
 
 
 def test_long_names_are_listed_one_below_the_other() -> None:

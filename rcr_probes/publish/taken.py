@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from rcr_probes.errors import EvidenceError, PlanError
+from rcr_probes.errors import EvidenceError, PlanError, naming
 from rcr_probes.evidence import names
 from rcr_probes.publish.build import refuse_taken
 from rcr_probes.publish.layout import EVIDENCE
@@ -39,7 +39,10 @@ def take(folder: Path, into: Path) -> Report:
     if into.resolve().is_relative_to(folder.resolve()):
         raise PlanError(f"{into} lies in {folder}.", "Name a place outside of it with --into.")
     into.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".rcr-import-", dir=into.parent) as temporary:
+    with (
+        naming(into),
+        tempfile.TemporaryDirectory(prefix=".rcr-import-", dir=into.parent) as temporary,
+    ):
         made = Path(temporary, "evidence")
         for path in names.walked(folder / EVIDENCE).files:  # bytes alone: modes are a stranger's
             (made / path).parent.mkdir(parents=True, exist_ok=True)

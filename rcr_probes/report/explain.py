@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from rcr_probes.errors import RcrError, UnknownName, printable
+from rcr_probes.errors import LISTED, RcrError, UnknownName, printable
 from rcr_probes.model import (
     Capture,
     Decision,
@@ -21,8 +23,13 @@ from rcr_probes.report.texts import section, text
 from rcr_probes.vocabulary import NONE, WORKER
 
 
-def matching(given: str, cells: Iterable[str]) -> str:
+def matching(given: str | None, cells: Iterable[str], folder: Path) -> str:
     """The one cell that is meant: by its id, or by a part that only its id holds.
+
+    Args:
+        given: what was typed; None means the only cell that there is.
+        cells: every id.
+        folder: of the evidence that holds them.
 
     Raises:
         UnknownName: no id holds it.
@@ -31,12 +38,17 @@ def matching(given: str, cells: Iterable[str]) -> str:
     known = tuple(cells)
     if given in known:
         return given
-    found = [cell for cell in known if given in cell]
+    found = [cell for cell in known if given is None or given in cell]
     if not found:
         raise UnknownName("cell", given, known)
     if len(found) > 1:
-        listed = "".join(f"\n    {cell}" for cell in found)
-        raise RcrError(f"{given!r} is a part of {len(found)} cells.", f"Name one of them:{listed}")
+        whose = f"{folder} holds" if given is None else f"{given!r} is a part of"
+        listed = "\n    ".join(["", *found[:LISTED], *(["…"] if len(found) > LISTED else [])])
+        every = shlex.join(["rcr", "show", str(folder), "--csv"])
+        raise RcrError(
+            f"{whose} {len(found)} cells.",
+            f"Name one of them; {every} has all, each first in its line:{listed}",
+        )
     return found[0]
 
 

@@ -24,7 +24,6 @@ from rcr_probes.witness import Timeline, refusal
 
 SAYS = ("approval_status", "effect_count", "effect_observed", "duplicate_observed")
 _NOTHING = "-"
-_SHOWN = 8  # ids of cells in an error
 
 
 def opened(place: Path, cell: str | None = None) -> Timeline:
@@ -43,12 +42,8 @@ def opened(place: Path, cell: str | None = None) -> Timeline:
     """
     if (place / PLAN).is_file():
         evidence = store.read_whole(place)
-        ids = [one.id for one in evidence.plan.cells]
-        if cell is None and len(ids) > 1:
-            listed = "".join(f"\n    {one}" for one in ids[:_SHOWN])
-            more = "\n    …" if len(ids) > _SHOWN else ""
-            raise RcrError(f"{place} holds {len(ids)} cells.", f"Name one of them:{listed}{more}")
-        return timeline.of_capture(evidence.capture(matching(cell or ids[0], ids)))
+        ids = (one.id for one in evidence.plan.cells)
+        return timeline.of_capture(evidence.capture(matching(cell, ids, place)))
     if place.is_dir() and meant.below(place):
         raise meant.none(place)
     if cell is not None:
@@ -57,6 +52,21 @@ def opened(place: Path, cell: str | None = None) -> Timeline:
         with archive.opened(place) as folder:
             return timeline.of_package(read_package(folder))
     return timeline.read_file(place)
+
+
+def refuse_outside(given: Timeline, at: int) -> None:
+    """Refuse a moment at which the timeline has nothing to say.
+
+    Raises:
+        RcrError: it lies before the first moment, which is 0 or earlier, or after the last.
+    """
+    known = cutoffs(given)
+    if known and not min(0, known[0]) <= at <= known[-1]:
+        raise RcrError(
+            f"{at} is no moment of {given.owner}.",
+            f"Give a number from {min(0, known[0])} to {known[-1]}; of a cell, that of an event: "
+            "rcr explain shows them.",
+        )
 
 
 def answer(given: Timeline, at: int) -> dict[str, Json]:

@@ -37,7 +37,7 @@ TYPED: Mapping[str, Sequence[Sequence[object]]] = {
     ],
     "check": [[ARTICLE], ["claimed"]],
     "compare": [[ARTICLE, PUBLISHED], [ARTICLE, EVIDENCE / "locations"]],
-    "timeline": [[ARTICLE, P3, "--at", 16], [ARTICLE, P3, "--at", -1]],
+    "timeline": [[ARTICLE, P3, "--at", 16], [ARTICLE, P3, "--at", 0]],
     "decide": [
         ["--identity", "valid", "--effect", "unknown", "--capability", "replay,lookup"],
         ["--identity", "changed", "--effect", "many"],

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
+import shlex
 import shutil
 from pathlib import Path
+
+import pytest
 
 from rcr_probes.evidence import store
 from rcr_probes.evidence.form import CAPTURES
@@ -27,11 +33,21 @@ def test_a_part_of_an_id_names_a_cell(article: Path, capsys: Captured) -> None:
     assert capsys.readouterr().out.startswith("start_audit/audit_is_directory/none/same/resume\n")
 
 
-def test_without_a_cell_their_ids_are_listed(article: Path, capsys: Captured) -> None:
-    """One a line, in the order of the plan, for the reader to copy one."""
-    assert rcr("explain", article) == 0
-    listed = capsys.readouterr().out.splitlines()
-    assert (len(listed), listed[0], listed.count(P3)) == (6, "none/none/none/same/again", 1)
+@pytest.mark.parametrize("command", [["explain"], ["timeline", "--at", 3]], ids=lambda c: c[0])
+def test_without_a_cell_some_are_named_and_the_command_that_has_them_all(
+    command: list[object], article: Path, capsys: Captured
+) -> None:
+    """In the order of the plan, for the reader to copy one; of many, the first alone."""
+    said = refused(capsys, command[0], article, *command[1:])
+    assert [line.strip() for line in said.splitlines()[2:]].index(P3) == 3
+    many = ROOT / "evidence" / "faults"
+    said = refused(capsys, command[0], many, *command[1:])
+    assert len(said.splitlines()) == 11
+    listing = re.search(r"; rcr (.+) has all", said)
+    assert listing
+    assert rcr(*shlex.split(listing[1])) == 0
+    rows = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert f" {len(list(rows))} cells." in said
 
 
 def test_an_ambiguous_part_lists_what_it_may_mean(article: Path, capsys: Captured) -> None:

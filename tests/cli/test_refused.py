@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from rcr_probes.evidence.form import CAPTURES
-from tests.cli.typed import P3, ROOT, Captured, refused, written
+from tests.cli.typed import P3, ROOT, Captured, rcr, refused, written
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,15 @@ def test_a_plan_that_cannot_be_run_is_refused(
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_part_of_some_ids_is_answered_with_these(capsys: Captured) -> None:
+    """--only takes whole ids: who types a part is shown those that hold it, to copy from."""
+    said = refused(capsys, "run", "article", "--only", "completion_audit")
+    assert "It is a part of 3 of those known" in said
+    assert f" {P3}," in said
+    said = refused(capsys, "run", "article", "--only", "start_audit")
+    assert "Did you mean 'start_audit/audit_is_directory/none/same/resume'?" in said
+
+
 def test_an_unknown_cell_is_refused(article: Path, capsys: Captured) -> None:
     """The message lists the cells that there are."""
     assert P3 in refused(capsys, "explain", article, "no-such-cell")
@@ -106,6 +116,8 @@ def test_an_unknown_cell_is_refused(article: Path, capsys: Captured) -> None:
         (["--verbose"], "rcr itself has no option '--verbose'"),
         (["run", "article.toml"], "Did you mean article?"),
         (["run", "mien.toml"], "Did you mean mine.toml?"),
+        (["run", "mine"], "Did you mean mine.toml?"),
+        (["run", "yours"], "A plan of your own is a file, and named with .toml"),
         (["run", "unlike-any.toml"], "named without .toml: article, contrast"),
         (["notebooks", "03"], "Did you mean '03_p3_causal_chain'?"),
         (["import", ROOT / "evidence" / "article"], "rcr show DIR"),
@@ -129,6 +141,19 @@ def test_another_plan_in_the_folder_is_refused(article: Path, capsys: Captured) 
     assert str(article) in said
 
 
+def test_a_plan_that_kept_the_name_of_the_one_that_it_was_copied_from_is_told_so(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """The folder is named by it, and holds the evidence of the other plan."""
+    plan = "name = 'ours'\n[[cells]]\npoint = 'none'\nfault = 'none'\n"
+    assert rcr("run", written(tmp_path / "ours.toml", plan)) == 0
+    capsys.readouterr()
+    copy = written(tmp_path / "copy.toml", f"{plan}seed = 1\n")
+    said = refused(capsys, "run", copy)
+    assert "runs/ours holds another plan than this one, whose name is 'ours'" in said
+    assert "change name in its TOML" in said
+
+
 def test_a_file_is_no_folder(tmp_path: Path, capsys: Captured) -> None:
     """Neither to write evidence into, nor to read it from; the file stays as it is."""
     file = written(tmp_path / "file", "mine")
@@ -139,9 +164,26 @@ def test_a_file_is_no_folder(tmp_path: Path, capsys: Captured) -> None:
     assert file.read_text(encoding="utf-8") == "mine"
 
 
-def test_a_place_that_takes_no_folder_is_said(capsys: Captured) -> None:
-    """The system's own word, with the place."""
-    assert "/proc/evidence" in refused(capsys, "run", "article", "--into", "/proc/evidence")
+@pytest.mark.parametrize(
+    ("argv", "place"),
+    [
+        (["run", "article", "--into"], "/proc/evidence"),
+        (["probe", "--into", "/proc/evidence", "--", "true"], ""),
+        (["publish", ROOT / "evidence" / "article", "--date", "2026-11-30", "--into"], "/proc/it"),
+        (["export", ROOT / "evidence" / "article", "--to"], "/proc/it.parquet"),
+        (["import", ROOT / "examples" / "synthetic-package", "--into"], "/proc/it"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_place_that_takes_nothing_is_said(
+    argv: list[object], place: str, capsys: Captured
+) -> None:
+    """The system's own word, with the place that was typed, and no other."""
+    for needed in ("matplotlib", "cryptography", "pyarrow"):
+        if argv[0] in ("publish", "export"):
+            pytest.importorskip(needed)
+    said = refused(capsys, *argv, *([place] if place else []))
+    assert f"rcr: {place or '/proc/evidence'}: No such file or directory." in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -164,6 +206,22 @@ def test_evidence_that_cannot_be_read_is_not_shown(
     (torn / CAPTURES).write_bytes(data[: len(data) // 2])
     rest = [str(article) if word == "same" else word for word in command[1:]]
     assert f"{CAPTURES}:" in refused(capsys, command[0], torn, *rest, code=1)
+
+
+def test_a_cutoff_is_a_moment_of_the_cell_by_its_events_number(
+    article: Path, capsys: Captured
+) -> None:
+    """From its first event to its last, as rcr explain numbers them; none before, none after."""
+    assert rcr("explain", article, P3) == 0
+    numbers = re.findall(r"^ +(\d+)  ", capsys.readouterr().out, re.MULTILINE)
+    first, last = int(numbers[0]), int(numbers[-1])
+    for at in (first, last):
+        assert rcr("timeline", article, P3, "--at", at) == 0
+    assert f" {last} " in capsys.readouterr().out
+    for at in (first - 1, last + 1, 1 << 40):
+        said = refused(capsys, "timeline", article, P3, "--at", at)
+        assert f"{at} is no moment of {P3}" in said
+        assert f"a number from {first} to {last};" in said
 
 
 @pytest.mark.parametrize("at", ["9" * 4300, str(1 << 63), "True", "1.0"])

@@ -149,6 +149,14 @@ def test_a_timeline_of_a_zip_is_read_whatever_the_case_of_its_suffix(
     assert len(set(said)) == 1
 
 
+def test_a_place_that_takes_no_package_is_named_as_it_was_typed(
+    published: Path, capsys: Captured
+) -> None:
+    """And not what was to stand beside it for a while."""
+    assert main(["import", str(published), "--into", "/proc/it"]) == 2
+    assert capsys.readouterr().err.startswith("rcr: /proc/it: No such file or directory.")
+
+
 def test_a_package_is_not_taken_into_itself(
     package: Path, tmp_path: Path, capsys: Captured
 ) -> None:

@@ -8,6 +8,7 @@ import itertools
 import string
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -229,10 +230,23 @@ def test_an_event_of_another_shape_is_told(lane: Lane, value: Mapping[str, Json]
 
 def test_a_cell_is_named_by_its_id_or_by_what_only_it_holds() -> None:
     """An exact id wins over longer ones that hold it."""
-    cells = ("a/b", "a/b/seed=1", "a/c")
-    assert matching("a/b", cells) == "a/b"
-    assert matching("seed=1", cells) == "a/b/seed=1"
+    cells, place = ("a/b", "a/b/seed=1", "a/c"), Path("runs/my cells")
+    assert matching("a/b", cells, place) == "a/b"
+    assert matching("seed=1", cells, place) == "a/b/seed=1"
+    assert matching(None, cells[:1], place) == "a/b"
     with pytest.raises(RcrError, match="part of 3 cells"):
-        matching("a/", cells)
+        matching("a/", cells, place)
     with pytest.raises(UnknownName, match="Did you mean 'a/c'"):
-        matching("a/d", cells[2:])
+        matching("a/d", cells[2:], place)
+
+
+def test_of_many_cells_a_few_are_named_and_how_to_see_them_all() -> None:
+    """Nobody reads a hundred; those of a part that was typed are among these."""
+    cells = [f"point/{n}" for n in range(100)]
+    for given, said in ((None, "holds 100 cells"), ("point", "is a part of 100 cells")):
+        with pytest.raises(RcrError) as raised:
+            matching(given, cells, Path("my runs"))
+        assert said in raised.value.cause
+        first, *listed = raised.value.remedy.splitlines()
+        assert "rcr show 'my runs' --csv has all" in first
+        assert [line.strip() for line in listed] == [*cells[:8], "…"]
