@@ -24,7 +24,7 @@ from rcr_probes.evidence.exported import Exported, Rowed
 from rcr_probes.evidence.published import Imported
 from rcr_probes.evidence.rows import Row, write_csv
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import Cell
+from rcr_probes.model import MATCHED, Cell
 from rcr_probes.report import audit_policies, demands, outages, repeats, struck, tables, worth
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import VerdictName
@@ -39,6 +39,11 @@ ACTED_ON: tuple[VerdictName, ...] = (
     "held",
     "unknown",
 )
+# The article's tables: name → what makes it, and the cells that it shows.
+_ARTICLE: Mapping[str, tuple[Callable[[Rowed, str], pd.DataFrame], Mapping[str, tables.Key]]] = {
+    "fault_locations": (tables.fault_locations, tables.PROBES),
+    "restart": (tables.restart, tables.EXECUTORS),
+}
 # The tables of shipped plans that need whole captures: plan and name → what makes it.
 _OWN: Mapping[str, Callable[[Evidence, str], pd.DataFrame]] = {
     "faults.policies": worth.policies,
@@ -74,12 +79,17 @@ class Drawn:
 
 
 def article_or_verdicts(evidence: Evidence, lang: str) -> list[Drawn]:
-    """The article's tables where the evidence holds them whole; the verdicts where it does not.
+    """The article's tables where they are whole; where a cell is in none of these, all verdicts.
 
     Of a plan that has tables of its own, these: nobody reads a thousand verdicts.
     """
-    own = _own(evidence, lang)
-    return own or _article(evidence, lang) or _verdicts(evidence, lang)
+    if own := _own(evidence, lang):
+        return own
+    drawn = _article(evidence, lang)
+    seen = {key for name, (_, rows) in _ARTICLE.items() if name in drawn for key in rows.values()}
+    cells = (tuple(getattr(cell, axis) for axis in MATCHED) for cell in evidence.plan.cells)
+    whole = all(key in seen for key in cells)
+    return [*drawn.values(), *([] if whole else _verdicts(evidence, lang))]
 
 
 def every(evidence: Rowed, lang: str) -> list[Drawn]:
@@ -89,11 +99,11 @@ def every(evidence: Rowed, lang: str) -> list[Drawn]:
         EvidenceError: a capture cannot be read, or there is nothing to draw.
     """
     own = _own(evidence, lang) if isinstance(evidence, Evidence) else []
-    drawn = [*own, *_article(evidence, lang)]
+    drawn = [*own, *_article(evidence, lang).values()]
     try:
         return drawn + _verdicts(evidence, lang)
     except EvidenceError:  # rows that others published are not judged
-        if drawn := drawn or _article(evidence, lang, whole=False):
+        if drawn := drawn or [*_article(evidence, lang, whole=False).values()]:
             return drawn
         raise
 
@@ -213,18 +223,15 @@ def progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _article(evidence: Rowed, lang: str, *, whole: bool = True) -> list[Drawn]:
-    drawn = []
-    for name, make, rows in (
-        ("fault_locations", tables.fault_locations, tables.PROBES),
-        ("restart", tables.restart, tables.EXECUTORS),
-    ):
+def _article(evidence: Rowed, lang: str, *, whole: bool = True) -> dict[str, Drawn]:
+    drawn = {}
+    for name, (make, rows) in _ARTICLE.items():
         try:
             frame = make(evidence, lang)
         except EvidenceError:  # what cannot be read is told by the verdicts, which come next
             continue
         if not whole or frame.iloc[:, 0].nunique() == len(rows):
-            drawn.append(_drawn(text(f"table.{name}", lang), frame))
+            drawn[name] = _drawn(text(f"table.{name}", lang), frame)
     return drawn
 
 

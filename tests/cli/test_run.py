@@ -22,6 +22,7 @@ from tests.cli.typed import (
     FAULT_LOCATIONS,
     P3,
     RESTART,
+    ROOT,
     Captured,
     drawn,
     environment,
@@ -124,6 +125,28 @@ def test_a_plan_with_other_cells_is_shown_as_verdicts(capsys: Captured) -> None:
     tables = drawn(capsys.readouterr().out)
     assert len(tables) == 1
     assert tables[0][0][:4] == ["point", "fault", "dedupe", "digest"]
+
+
+@pytest.mark.parametrize(
+    ("written_so", "instead", "row", "whole"),
+    [
+        ("operation_key", "late_key", "completion_audit audit_is_directory late_key same", 1),
+        ('"changed"', '"reordered"', "completion_audit audit_is_directory none reordered", 1),
+        ('"again"', '"never"', "none none none same", 1),
+        ("# P0", "[[cells]]\npoint = 'response'\nfault = 'kill'\n# P0", "response kill", 2),
+    ],
+)
+def test_a_changed_copy_of_the_article_shows_every_cell(
+    written_so: str, instead: str, row: str, whole: int, tmp_path: Path, capsys: Captured
+) -> None:
+    """The article's tables where they are whole, and all verdicts where a cell is in neither."""
+    plan = (ROOT / "rcr_probes" / "plans" / "article.toml").read_text(encoding="utf-8")
+    assert written_so in plan
+    copy = written(tmp_path / "copy.toml", plan.replace(written_so, instead, 1))
+    assert rcr("run", copy) in (0, 3)
+    *tables, verdicts = drawn(capsys.readouterr().out)
+    assert len(tables) == whole
+    assert any(" ".join(line).startswith(row) for line in verdicts)
 
 
 def test_the_whole_way_from_run_to_compare(tmp_path: Path, capsys: Captured) -> None:
