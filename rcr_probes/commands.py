@@ -323,13 +323,13 @@ def runtimes(args: Namespace) -> int:
 def conformance(args: Namespace) -> int:
     from rcr_probes.conformance import conformance
     from rcr_probes.report import terminal
+    from rcr_probes.report.texts import text
 
     with terminal.progress("conformance") as progress:
         results = conformance(args.runtime, deadline=args.deadline, progress=progress)
     for result in results:
-        print(f"{'wrong' if result.wrong else 'kept '}  {result.rule}")
-        for sentence in result.wrong:
-            print(f"       {sentence}")
+        for line in result.lines(partial(text, lang=args.lang)):
+            print(told(line))
     return 1 if any(result.wrong for result in results) else 0
 
 

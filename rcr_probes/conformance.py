@@ -1,4 +1,4 @@
-"""Whether an adapter keeps the contract of a runtime: run it, and say in plain words what is wrong.
+"""Whether an adapter keeps the contract of a runtime: run it, and find what is wrong.
 
 Everything is found out by running cells, as a plan would; nothing is taken from the adapter's word.
 """
@@ -7,22 +7,49 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from rcr_probes import folder, linux, phase
 from rcr_probes.evidence import write
+from rcr_probes.evidence.check import Speak
 from rcr_probes.model import Capture, Cell, Observation, Plan
 from rcr_probes.run import DEADLINE, Progress, run
 from rcr_probes.runtime import DESCRIPTION, Runtime, load, offered
 from rcr_probes.scratch import scratch
-from rcr_probes.vocabulary import AGAIN, AUDIT_FAULTS, FAULTS, NONE, POINTS, POWER_LOSSES
+from rcr_probes.vocabulary import AGAIN, AUDIT_FAULTS, FAULTS, NONE, POINTS, POWER_LOSSES, SAYS
 
 _CONTROL: dict[str, Any] = {"point": NONE, "fault": NONE}
-_NAMED = 3  # cells that a finding names, of those that show it
+_NAMED = 3  # sentences of a rule, and files of a sentence
+_ORIGIN = re.compile(r"^(\w+): (.*:\d+\))$", re.MULTILINE)  # as a phase tells of an error
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        kind: of thing; the text ``conformance.finding.KIND`` says it, and what to do, in each
+            language.
+        values: what that text is filled with.
+    """
+
+    kind: str
+    values: Mapping[str, object]
+
+    def said(self, speak: Speak) -> str:
+        """What is wrong and what to do, in the language of ``speak``."""
+        values = dict(self.values)
+        if "after" in values:
+            values["phase"] = speak(f"explain.{values['after']}")
+        if not values.get("origin", True):
+            values["origin"] = speak("conformance.silent")
+        return speak(f"conformance.finding.{self.kind}", **values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +57,28 @@ class Result:
     """One rule of the contract, and what was found against it.
 
     Attributes:
-        rule: what is asked of every runtime.
-        wrong: each a sentence that says what is wrong, and what to do; empty where it is kept.
+        rule: what is asked of every runtime; the text ``conformance.rule.RULE`` says it.
+        wrong: empty where it is kept.
     """
 
     rule: str
-    wrong: tuple[str, ...]
+    wrong: tuple[Finding, ...]
+
+    def lines(self, speak: Speak) -> Iterator[str]:
+        """Whether it is kept, and the first things that are wrong; the rest is counted."""
+        kept = speak(f"conformance.{'wrong' if self.wrong else 'kept'}")
+        yield f"{kept}  {speak(f'conformance.rule.{self.rule}')}"
+        said = dict.fromkeys(finding.said(speak) for finding in self.wrong)  # many are of one kind
+        yield from (f"       {sentence}" for sentence in [*said][:_NAMED])
+        if (more := len(said) - _NAMED) > 0:
+            yield f"       {speak('conformance.more', more=more)}"
+
+
+class _Ran(NamedTuple):
+    """One cell that was run, and what its phases printed: errors, and where these came from."""
+
+    capture: Capture
+    output: str
 
 
 def conformance(
@@ -56,22 +99,26 @@ def conformance(
     with scratch() as place:
         into = place / "evidence"
         evidence = run(plan, into, keep=True, deadline=deadline, progress=progress)
-        captures = list(evidence.captures())
         kept = sorted(write.beside(into, ".cells").iterdir())
-        looked = {rule: look(runtime, captures) for rule, look in _RULES.items()}
+        ran = [_Ran(*one) for one in zip(evidence.captures(), map(_output, kept), strict=True)]
+        looked = {rule: look(runtime, ran) for rule, look in _RULES.items()}
         fresh = place / "fresh"
         folder.make(str(fresh), plan.cells[0])
-        looked[_STATE] = (
-            sentence for cell in (kept[0], fresh) for sentence in _state(str(cell), deadline)
+        looked["asking"] = (
+            finding for cell in (kept[0], fresh) for finding in _asking(str(cell), deadline)
         )
-        return [Result(rule, _told(found)) for rule, found in looked.items()]
+        return [Result(rule, tuple(found)) for rule, found in looked.items()]
 
 
-def _told(found: Iterator[str]) -> tuple[str, ...]:
-    """The first sentences of a rule; many are of one kind, and the rest are counted."""
-    sentences = tuple(dict.fromkeys(found))
-    more = len(sentences) - _NAMED
-    return (*sentences[:_NAMED], f"(and {more} more like these)") if more > 0 else sentences
+def _output(place: Path) -> str:
+    return (place / folder.OUTPUT).read_text(encoding="utf-8", errors="replace")
+
+
+def _origin(output: str, error: str, *, last: bool = False) -> str:
+    """What a phase told of an error, and where it came from; empty where none did."""
+    told = _ORIGIN.findall(output)
+    named = [said for kind, said in told if kind == error] or [said for _, said in told]
+    return named[-1 if last else 0] if named else ""
 
 
 def _cells(name: str, runtime: Runtime) -> Iterator[Cell]:
@@ -90,101 +137,69 @@ def _cells(name: str, runtime: Runtime) -> Iterator[Cell]:
                 yield Cell(runtime=name, variant=variant, point=point, fault=fault, policy="never")
 
 
-def _controls(captures: Sequence[Capture]) -> Iterator[tuple[Cell, Observation]]:
+def _controls(ran: Sequence[_Ran]) -> Iterator[tuple[Cell, Observation, str]]:
     """Each cell without a fault, as it stood after its first phase."""
-    for capture in captures:
+    for capture, output in ran:
         first = capture.measurement.after("fault")
         if capture.cell.fault == NONE and first is not None:
-            yield capture.cell, first
+            yield capture.cell, first, output
 
 
-def _one_effect(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
-    for cell, first in _controls(captures):
+def _one_effect(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
+    for cell, first, output in _controls(ran):
         if cell.policy != "never" or cell.digest != "same":
             continue
-        seen = len(first.effects or ())
-        if first.error != NONE:
-            yield (
-                f"In {_short(cell)}, start() ended with {first.error}, and nothing was injected. "
-                "Run the cell with --keep: harness/output.txt says where it came from."
-            )
+        seen, where = len(first.effects or ()), _short(cell)
+        if first.error is not None and first.error != NONE:
+            origin = _origin(output, first.error)
+            yield Finding("failed", {"cell": where, "error": first.error, "origin": origin})
         elif (seen, first.calls) != (1, 1):
-            yield (
-                f"In {_short(cell)}, start() left {seen} effects of {first.calls} calls. "
-                "Call operation.executor(operation.key, operation.request) once for an operation."
-            )
+            yield Finding("effects", {"cell": where, "effects": seen, "calls": first.calls})
 
 
-def _faults_fire(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
+def _faults_fire(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
     """Each declared pair fires in one variant at least: not every variant has every point."""
     tried: dict[tuple[str, str], list[Capture]] = {}
-    for capture in captures:
+    for capture, _ in ran:
         if capture.cell.fault != NONE:
             tried.setdefault((capture.cell.point, capture.cell.fault), []).append(capture)
     for (point, _), cells in tried.items():
         if any(c.judgement.fired for c in cells):
             continue
         events = [e for c in cells for e in c.measurement.events]
-        if not any(e.lane == "point" and e.value.get("point") == point for e in events):
-            yield _not_reached(cells[0].cell)
-        else:
+        if any(e.lane == "point" and e.value.get("point") == point for e in events):
             yield _no_hold(cells[0])
+        elif cells[0].cell.runtime.endswith(DESCRIPTION):
+            yield Finding("never_told", {"point": point})
+        else:
+            yield Finding("never_reached", {"point": point})
 
 
-def _not_reached(cell: Cell) -> str:
-    if cell.runtime.endswith(DESCRIPTION):
-        return (
-            f"The command never tells that it comes to the point {cell.point}, which is declared; "
-            "or what tells it is not below the command, and is refused. Run RCR_REACH with that "
-            "name there and wait for it, or do not declare it."
-        )
-    return (
-        f"start() never reaches the point {cell.point}, which is declared. "
-        f'Call reach("{cell.point}") there, or do not declare it.'
-    )
-
-
-def _no_hold(capture: Capture) -> str:
+def _no_hold(capture: Capture) -> Finding:
     """Why a fault that was injected is none, where nothing more is known than how it ended."""
     first, fault = capture.measurement.observations[0], capture.cell.fault
+    values = {"point": capture.cell.point, "fault": fault, "error": first.error}
     if fault in AUDIT_FAULTS and FAULTS[fault] != NONE and first.standing:
-        stood = "a directory" if fault == "audit_is_directory" else "something else"
-        return (
-            f"At {capture.cell.point}, {stood} stood in place of the audit file, so that the "
-            f"append to it fails with {FAULTS[fault]}; but the caller saw {first.error}. Let "
-            f"start() end with the code {FAULTS[fault]}: pass the OSError of the append on, or "
-            f"answer that code. Where the runtime's caller cannot see it, do not declare {fault}."
-        )
-    return (
-        f"At {capture.cell.point}, {fault} was injected and did not take hold: the phase ended by "
-        f"{first.ended}, and its caller saw {first.error}. "
-        "An adapter must neither catch what the fault raises nor survive it; "
-        "a refusal must make the runtime's own write fail, and stand until it is lifted."
-    )
+        stood = "directory_stood" if fault == "audit_is_directory" else "something_stood"
+        return Finding(stood, {**values, "code": FAULTS[fault]})
+    return Finding("no_hold", {**values, "ended": first.ended})
 
 
-def _faults_are_felt(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
+def _faults_are_felt(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
     """Nothing went on as if it had not been struck: as without a fault, and nobody tried again."""
-    whole = {cell.variant: first.recorded.status for cell, first in _controls(captures)}
-    for capture in captures:
+    whole = {cell.variant: first.recorded.status for cell, first, _ in _controls(ran)}
+    for capture, _ in ran:
         cell, first = capture.cell, capture.measurement.observations[0]
         # Once the result is stored, the end of the process that stored it need not be felt.
-        if cell.fault not in _ADVICE or cell.point == "after_result" or not capture.judgement.fired:
+        if cell.fault not in _FELT or cell.point == "after_result" or not capture.judgement.fired:
             continue
-        answered = (first.ended, first.error) == ("exit", NONE)
-        if answered and first.recorded.status == whole[cell.variant] and not _tried_again(capture):
-            yield (
-                f"In {_short(cell)}, the {cell.fault} struck, and yet start() returned without an "
-                f"error and left the state {first.recorded.status!r}, as it does without a fault. "
-                + _ADVICE[cell.fault]
-            )
+        state, answered = first.recorded.status, (first.ended, first.error) == ("exit", NONE)
+        if answered and state == whole[cell.variant] and not _tried_again(capture):
+            values = {"cell": _short(cell), "fault": cell.fault, "state": state}
+            yield Finding(f"unfelt_{cell.fault}", values)
 
 
-_ADVICE = {
-    "exception": "Do not catch what reach() raises, nor go on where RCR_REACH fails.",
-    "kill": "The process that came to the point is gone; what lives on must tell its caller that "
-    "the work was lost, or do it again. Tell each point in the process that does the work.",
-}
+_FELT = ("exception", "kill")
 
 
 def _tried_again(capture: Capture) -> bool:
@@ -194,91 +209,75 @@ def _tried_again(capture: Capture) -> bool:
     return len(came) > 1 or sum(e.lane == "call" for e in events) > 1
 
 
-def _known_points(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
+def _known_points(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
     reached = {
         str(e.value.get("point"))
-        for c in captures
-        for e in c.measurement.events
+        for capture, _ in ran
+        for e in capture.measurement.events
         if e.lane in ("point", "fault")
     }
     for point in sorted(reached - set(runtime.points)):
-        known = f"Known points: {', '.join(POINTS)}." if point not in POINTS else "Declare it too."
-        yield f"start() reaches the point {point}, which is not declared. {known}"
+        kind = "undeclared" if point in POINTS else "unknown_point"
+        yield Finding(kind, {"point": point, "known": ", ".join(POINTS)})
 
 
-def _says_all(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
+def _says_all(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
     seen: dict[str, str] = {}
-    for capture in captures:
+    for capture, _ in ran:
         for event in capture.measurement.events:
             if event.lane == "state" and "error" not in event.value:
                 seen.setdefault(str(event.value["status"]), _short(capture.cell))
     for status, where in sorted(seen.items()):
         if status not in runtime.says:
-            yield (
-                f"The state {status!r} occurs ({where}), and says does not know it. "
-                "Add it with done, not_done, due or open: what is documented of the effect."
-            )
+            values = {"state": status, "cell": where, "words": ", ".join(SAYS)}
+            yield Finding("unexplained", values)
 
 
-def _readable(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
-    for capture in captures:
+def _readable(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
+    for capture, output in ran:
         for observed in capture.measurement.observations:
             for damage in observed.damage:
                 if damage.startswith(("record:", "harness:")):
-                    yield (
-                        f"After {observed.after} in {_short(capture.cell)}, {damage}. "
-                        "state() must return a Recorded of what is stored, at any time, also when "
-                        "nothing is; harness/output.txt of the kept cell says where it failed."
-                    )
+                    values = {"after": observed.after, "cell": _short(capture.cell)}
+                    origin = _origin(output, damage.rpartition(" ")[2].strip("()."))
+                    yield Finding("unreadable", {**values, "damage": damage, "origin": origin})
 
 
-def _ends(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
-    for capture in captures:
+def _ends(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
+    for capture, _ in ran:
         for observed in capture.measurement.observations:
-            where = f"the {observed.after} phase of {_short(capture.cell)}"
+            values = {"after": observed.after, "cell": _short(capture.cell)}
             if observed.ended == "deadline":
-                yield (
-                    f"{where.capitalize()} did not end in time. Wait for a state and give up after "
-                    "a bound, or raise --deadline."
-                )
+                yield Finding("overran", values)
             elif any(d.startswith("processes:") for d in observed.damage):
-                yield (
-                    f"{where.capitalize()} left processes behind. Before start() and recover() "
-                    "return or raise, end every process that they started, and wait for it."
-                )
+                yield Finding("left_behind", values)
 
 
-def _own_processes(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
-    for capture in captures:
+def _own_processes(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
+    for capture, _ in ran:
         pids = list(capture.circumstances.pids.values())
         if len({*pids, capture.circumstances.parent}) != len(pids) + 1:
-            yield f"In {_short(capture.cell)}, two phases ran in one process."
+            yield Finding("one_process", {"cell": _short(capture.cell)})
 
 
-def _ways(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
+def _ways(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
     mistakes = ("TypeError", "AttributeError", "NameError", "NotImplementedError", "UnknownName")
-    for capture in captures:
+    for capture, output in ran:
         last = capture.measurement.after("recover")
         if last is not None and last.error in mistakes:
-            yield (
-                f"recover() by {capture.cell.policy!r} ended with {last.error}. It must know "
-                "`again` and every way in recoveries; what it raises is what a caller would see."
-            )
+            origin = _origin(output, last.error, last=True)
+            way = capture.cell.policy
+            yield Finding("way", {"way": way, "error": last.error, "origin": origin})
 
 
-def _digests(runtime: Runtime, captures: Sequence[Capture]) -> Iterator[str]:
+def _digests(runtime: Runtime, ran: Sequence[_Ran]) -> Iterator[Finding]:
     """Where the runtime keeps a digest of what was approved, it sees the meaning and no more."""
-    for cell, first in _controls(captures):
+    for cell, first, _ in _controls(ran):
         approved, current = first.recorded.approved_digest, first.recorded.current_digest
         if approved is None or current is None:
             continue
         if (approved == current) == (cell.digest == "changed"):
-            yield {
-                "changed": "A request with another target has the digest of the approved one.",
-                "reordered": "The same request in another order of keys has another digest.",
-            }.get(cell.digest, "The same request, in a new session, has another digest.") + (
-                " Compute it over sorted keys, without session_id."
-            )
+            yield Finding(f"digest_{cell.digest}", {})
 
 
 def _short(cell: Cell) -> str:
@@ -286,22 +285,21 @@ def _short(cell: Cell) -> str:
     return cell.id.replace(f"/runtime={cell.runtime}", "")
 
 
-_RULES: dict[str, Callable[[Runtime, Sequence[Capture]], Iterator[str]]] = {
-    "without a fault, there is exactly one effect of one call": _one_effect,
-    "every declared point is reached, and its faults take hold": _faults_fire,
-    "what a fault struck does not go on as if nothing had been": _faults_are_felt,
-    "every point that is reached is declared": _known_points,
-    "every way to recover can be called": _ways,
-    "every phase is a process of its own": _own_processes,
-    "every phase ends, and leaves no process behind": _ends,
-    "the stored state can always be read": _readable,
-    "every state that occurs is declared in says": _says_all,
-    "a stored digest sees what a request means, and no more": _digests,
+_RULES: Mapping[str, Callable[[Runtime, Sequence[_Ran]], Iterator[Finding]]] = {
+    "one_effect": _one_effect,
+    "faults_fire": _faults_fire,
+    "faults_are_felt": _faults_are_felt,
+    "known_points": _known_points,
+    "ways": _ways,
+    "own_processes": _own_processes,
+    "ends": _ends,
+    "readable": _readable,
+    "says_all": _says_all,
+    "digests": _digests,
 }
-_STATE = "asking for the state writes nothing"
 
 
-def _state(place: str, deadline: float) -> Iterator[str]:
+def _asking(place: str, deadline: float) -> Iterator[Finding]:
     """Ask in the folder of a cell that is over, or of one that never began: what changed there?"""
     private = os.path.join(place, folder.RUNTIME)
     before = _contents(private)
@@ -314,22 +312,19 @@ def _state(place: str, deadline: float) -> Iterator[str]:
     )
     try:
         status = asked.wait(deadline)
-        ended = f"with the exit status {status}" if status else ""
+        ended = Finding("asking_ended", {"status": status}) if status else None
     except subprocess.TimeoutExpired:
-        ended = "at the deadline"
+        ended = Finding("asking_overran", {})
     finally:
         if asked.poll() is None:
             linux.kill_with_all_below(asked.pid)
             asked.wait()
     after = _contents(private)
     changed = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
-    if ended:
-        yield f"state() ended its process {ended}. Let it return what is stored."
+    if ended is not None:
+        yield ended
     if changed:
-        yield (
-            f"state() changed {', '.join(changed[:_NAMED])} in the operation's folder. Open what "
-            "is stored for reading alone; a server that is needed for it gets a copy of its files."
-        )
+        yield Finding("asking_wrote", {"files": ", ".join(changed[:_NAMED])})
 
 
 def _contents(place: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 _CODE = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
+_PYTHON, _INSTALLED = os.path.dirname(os.__file__), re.compile(r"\b(site|dist)-packages\b")
 LISTED = 8  # of many long names, so many are shown
 _MADE = "made"  # the Makefile's stamp in an environment that it made
 
@@ -145,6 +146,26 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         error.filename, error.filename2 = os.fspath(path), None
         raise
+
+
+def where(error: BaseException, called: int = 0) -> str:
+    """Where an error came from, as ``FILE:LINE``; empty where that is nobody's code.
+
+    The last line of it in somebody's own code: what Python, or what is installed, does below that
+    line tells its author little. So many of the first ones, which only ``called``, are not meant.
+    """
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{error.filename}:{error.lineno}"
+    own, installed, trace = "", "", error.__traceback__
+    while trace is not None:
+        file, called = trace.tb_frame.f_code.co_filename, called - 1
+        place = f"{file}:{trace.tb_lineno}"
+        if called < 0 and _INSTALLED.search(file):
+            installed = place
+        elif called < 0 and not file.startswith(("<frozen ", _PYTHON)):
+            own = place
+        trace = trace.tb_next
+    return own or installed
 
 
 def code_of(error: BaseException) -> str:

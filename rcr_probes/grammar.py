@@ -288,7 +288,7 @@ COMMANDS: Mapping[str, Command] = {
         "hold a runtime against its contract: 0 it keeps it, 1 it does not",
         "conformance rcr_probes.reference:approval",
         _conformance,
-        speaks=False,
+        speaks=True,
     ),
     "show": Command(
         commands.show,

@@ -30,7 +30,7 @@ from rcr_probes import (
     request,
     strace,
 )
-from rcr_probes.errors import code_of
+from rcr_probes.errors import code_of, where
 from rcr_probes.executors.marker import Fenced, Marker
 from rcr_probes.late import Late
 from rcr_probes.model import Cell, Json, Recorded, shown
@@ -141,11 +141,8 @@ def origin(raised: BaseException) -> bytes:
 
     The module ``traceback`` would say more, and cost each refused recovery several milliseconds.
     """
-    place, trace = "", raised.__traceback__
-    while trace is not None:
-        place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return f"{type(raised).__name__}: {raised} ({place})\n".encode(errors="replace")
+    said = " ".join(str(raised).splitlines())
+    return f"{type(raised).__name__}: {said} ({where(raised)})\n".encode(errors="replace")
 
 
 def _leave() -> None:

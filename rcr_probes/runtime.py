@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, cast
 
-from rcr_probes.errors import RuntimeUnusable, UnknownName
+from rcr_probes.errors import RuntimeUnusable, UnknownName, where
 from rcr_probes.model import Json, Known, Recorded
 from rcr_probes.vocabulary import AGAIN, BASELINE, FAULTS, POINTS, POLICIES, SAYS, Says
 
@@ -222,7 +222,7 @@ def made(name: str) -> Runtime:
         factory: Any = getattr(module, factory_name, None)
     except (Exception, SystemExit) as error:  # importing somebody's module may raise anything
         raise RuntimeUnusable(
-            f"The runtime {name!r} cannot be loaded: {type(error).__name__}: {error}.",
+            f"The runtime {name!r} cannot be loaded: {_told(error)}.",
             "Check its name; a module of your own must lie in the current directory or be "
             "installed (one written in a notebook cell needs %%writefile my_runtime.py).",
         ) from error
@@ -242,9 +242,15 @@ def made(name: str) -> Runtime:
         raise
     except (Exception, SystemExit) as error:
         raise RuntimeUnusable(
-            f"The factory of {name!r} failed: {type(error).__name__}: {error}.",
+            f"The factory of {name!r} failed: {_told(error)}.",
             "It is called without arguments and returns a runtime.",
         ) from error
+
+
+def _told(error: BaseException) -> str:
+    """An error of somebody's module, and where in it that was."""
+    place = where(error, called=1)
+    return f"{type(error).__name__}: {error}" + (f" ({place})" if place else "")
 
 
 def require_way(way: str, recoveries: Sequence[str]) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from rcr_probes import conformance as module
 from rcr_probes import linux, scratch
 from rcr_probes.conformance import Result, conformance
+from rcr_probes.errors import RuntimeUnusable
+from rcr_probes.report.texts import section, text
 
 SOUND = """
 import hashlib, json, os, subprocess, sys, time
@@ -98,6 +104,12 @@ BREACHES = {
         "every point that is reached",
         "after_result",
     ),
+    "fails by a mistake of its own": (
+        "operation.executor(operation.key, operation.request)\n",
+        "json.dumps({operation.key})\n",
+        "exactly one effect",
+        "is not JSON serializable",
+    ),
     "does not know a way": (
         "if self.state(operation)",
         'way == "again" or self.nothing\n        if self.state(operation)',
@@ -174,6 +186,11 @@ def held(place: Path, source: str, name: str, monkeypatch: pytest.MonkeyPatch) -
     return conformance(f"{name}:Runtime", deadline=3)
 
 
+def english(result: Result) -> list[str]:
+    """The rule, and what is wrong against it."""
+    return list(result.lines(partial(text, lang="en")))
+
+
 def test_a_runtime_that_keeps_the_contract_is_not_told_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,8 +226,9 @@ def test_each_breach_is_found_and_said_in_plain_words(
     assert SOUND.count(old) == 1
     name = f"breach_{list(BREACHES).index(breach)}"
     results = held(tmp_path, SOUND.replace(old, new), name, monkeypatch)
-    (found,) = (result for result in results if rule in result.rule)
-    assert any(advice in sentence for sentence in found.wrong), results
+    (found,) = (said for said in map(english, results) if rule in said[0])
+    assert found[0].startswith("wrong")
+    assert any(advice in sentence for sentence in found[1:]), found
 
 
 def test_a_state_that_never_comes_is_ended_with_what_it_started(
@@ -227,10 +245,59 @@ def test_a_state_that_never_comes_is_ended_with_what_it_started(
     assert SOUND.count("return Recorded(\n") == 1
     source = SOUND.replace("return Recorded(\n", asked)
     results = held(tmp_path, source, "waiting_runtime", monkeypatch)
-    (found,) = (result for result in results if "writes nothing" in result.rule)
-    assert any("at the deadline" in sentence for sentence in found.wrong), results
+    (found,) = (said for said in map(english, results) if "writes nothing" in said[0])
+    assert any("at the deadline" in sentence for sentence in found[1:]), found
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 2
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):  # it was reaped already
             assert linux.ends_within(pid, 5)
+
+
+@pytest.mark.parametrize(
+    ("called", "rule"),
+    [("start(self, operation):\n", "exactly one effect"), ("way):\n", "every way to recover")],
+)
+def test_an_error_of_the_runtime_comes_with_its_line(
+    called: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of its own code, and not the one in Python's library at which it was noticed."""
+    name = f"mistaken_{len(called)}"
+    source = SOUND.replace(called, f"{called}        json.dumps({{1}})\n", 1)
+    line = source[: source.index("json.dumps({1})")].count("\n") + 1
+    results = held(tmp_path, source, name, monkeypatch)
+    (found,) = (said for said in map(english, results) if rule in said[0])
+    assert f"set is not JSON serializable ({tmp_path}/{name}.py:{line})" in found[1]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("x = 1\nimport json\njson.dumps({1})\n", "TypeError: .*serializable \\(.*{name}.py:3\\)"),
+        ("x = 1\ndef f(:\n", "SyntaxError: .* \\(.*{name}.py:2\\)"),
+        ("import not_there_at_all\n", "No module named 'not_there_at_all' \\(.*{name}.py:1\\)"),
+        ("def Runtime():\n    1 / 0\n", "ZeroDivisionError: .* \\(.*{name}.py:2\\)"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_told_where(
+    source: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own error, with file and line; of a name that is not there, there is no line."""
+    name = f"unloadable_{len(source)}"
+    with pytest.raises(RuntimeUnusable, match=said.format(name=name)):
+        held(tmp_path, source, name, monkeypatch)
+    with pytest.raises(RuntimeUnusable) as raised:
+        conformance("nowhere_at_all:Runtime")
+    assert raised.value.cause.endswith("ModuleNotFoundError: No module named 'nowhere_at_all'.")
+
+
+def test_every_rule_and_everything_that_can_be_found_has_its_text() -> None:
+    """And no text is of something that nobody finds."""
+    source = inspect.getsource(module)
+    keys = [key.split(".") for key in section("conformance") if key.count(".") == 2]
+    kinds = {key[2] for key in keys if key[1] == "finding"}
+    assert {*re.findall(r'Finding\("(\w+)"', source)} <= kinds
+    for kind in kinds:
+        start, _, _ = kind.partition("_")
+        assert f'"{kind}"' in source or f'Finding(f"{start}_{{' in source, kind
+    assert {key[2] for key in keys if key[1] == "rule"} == {*module._RULES, "asking"}

@@ -24,6 +24,7 @@ TYPED: Mapping[str, Sequence[Sequence[object]]] = {
     "run": [["article"]],
     "probe": [["--", sys.executable, "-c", WORKER]],
     "runtimes": [[]],
+    "conformance": [["rcr_probes.reference:approval"], ["mistaken:Runtime"]],
     "show": [
         [ARTICLE],
         [EVIDENCE / "contrast", "--markdown"],
@@ -64,6 +65,38 @@ def printed(command: str, lang: str, words: Sequence[object], capsys: Captured) 
     return capsys.readouterr().out
 
 
+# Wrong in every way that is found at once, as somebody's first try is.
+MISTAKEN = """
+from rcr_probes import Recorded, reach
+
+class Runtime:
+    points = {"before_action": {"exception", "kill"}, "completion_audit": {"audit_is_directory"}}
+    recoveries = ("resume",)
+    says = {"sure": "done"}
+
+    def start(self, operation):
+        try:
+            reach("before_action")
+        except BaseException:
+            pass
+        reach("after_result")
+        operation.executor(operation.key)
+
+    def recover(self, operation, way):
+        self.start(operation, way)
+
+    def state(self, operation):
+        (operation.folder / "asked").write_text("so")
+        return Recorded("failed", approved_digest="a", current_digest="b")
+"""
+
+
+@pytest.fixture
+def mistaken(tmp_path: Path) -> None:
+    """A runtime in the current directory that keeps little of the contract."""
+    (tmp_path / "mistaken.py").write_text(MISTAKEN, encoding="utf-8")
+
+
 @pytest.fixture
 def claimed(tmp_path: Path) -> None:
     """A folder of which some claims hold, most have no evidence, and a file is missing."""
@@ -77,7 +110,7 @@ def test_every_command_that_takes_a_language_is_held_to_it() -> None:
     assert set(TYPED) == {name for name, command in COMMANDS.items() if command.speaks}
 
 
-@pytest.mark.usefixtures("claimed")
+@pytest.mark.usefixtures("claimed", "mistaken")
 @pytest.mark.parametrize("command", TYPED)
 def test_what_a_command_prints_in_chinese_holds_no_english(command: str, capsys: Captured) -> None:
     """On stdout, over committed evidence; by the same rule, what it prints in English does."""
