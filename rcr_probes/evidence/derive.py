@@ -20,6 +20,8 @@ def derive(measured: Measurement) -> Judgement:
         return Judgement()
     first, _ = measured.observations
     facts = eligibility.known(measured.cell, measured.approved, first, measured.says)
+    if _without_key(measured):  # what the receiver does by a key, it does for none of its requests
+        facts = replace(facts, capability=())
     decision = eligibility.decide(facts)
     fired = judge.fired(measured)
     truth = judge.truth(measured.approved, first, measured.forced)
@@ -30,6 +32,12 @@ def derive(measured: Measurement) -> Judgement:
     if asked and measured.called_again and not allowed and verdict.verdict != "unknown":
         verdict = replace(verdict, reasons=(*verdict.reasons, "called_without_eligibility"))
     return Judgement(fired, facts, decision, truth, verdict)
+
+
+def _without_key(measured: Measurement) -> bool:
+    """Whether a worker sent a request without a key; of our executors, each call has one."""
+    calls = (event.value for event in measured.events if event.lane == "call")
+    return measured.cell.runtime == WORKER and any(call.get("key") is None for call in calls)
 
 
 def _allowed_later(measured: Measurement, facts: Facts) -> bool:

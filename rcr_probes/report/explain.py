@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rcr_probes.errors import LISTED, RcrError, UnknownName, printable
@@ -21,6 +21,9 @@ from rcr_probes.model import (
 )
 from rcr_probes.report.texts import section, text
 from rcr_probes.vocabulary import NONE, WORKER
+
+# What a call may hold that is a request of somebody's worker.
+_REQUEST = {"operation_key", "key", "payload", "outcome", "gave_up"}
 
 
 def matching(given: str | None, cells: Iterable[str], folder: Path) -> str:
@@ -176,6 +179,12 @@ def _value_of(event: Event, lang: str) -> str:
             said = text("explain.entered", lang)
         case "call", ["operation_key"]:
             said = text("explain.called", lang, **value)
+        case "call", _ if {"key", "outcome"} <= value.keys() <= _REQUEST:
+            said = _came(event.value, lang)
+        case "effect", ["call", "effect_id", "key", "kind", "operation_key", "target"]:
+            del value["key"]  # which a worker may have left out
+            keyed = _key(event.value["key"], lang)
+            said = text("request.effect", lang, keyed=keyed, **value)
         case "effect", ["effect_id", "operation_key", "target"]:
             said = text("explain.appears", lang, **value)
         case "effect", ["effect_id", "kind", "operation_key", "target"]:
@@ -198,6 +207,20 @@ def _lost(pairs: Json, lang: str) -> str | None:
             return ", ".join(" ".join(map(str, pair)) for pair in pairs)
         case _:
             return None
+
+
+def _key(key: Json, lang: str) -> str:
+    return text("request.keyless" if key is None else "request.key", lang, name=key)
+
+
+def _came(value: Mapping[str, Json], lang: str) -> str:
+    """A request that somebody's worker sent, and what became of it."""
+    told = {"keyed": _key(value["key"], lang), "payload": value.get("payload")}
+    known = f"request.outcome.{value['outcome']}"  # not known of one that might still act
+    outcome = text(known, lang) if known in section("request") else _value(value["outcome"], lang)
+    waited = text("request.waited", lang) if value.get("gave_up") == "bound" else ""
+    came = "came" if "payload" in value else "came_alone"
+    return text(f"request.{came}", lang, outcome=outcome, **told) + waited
 
 
 def _observed(observed: Observation, lang: str) -> Iterator[str]:
@@ -240,14 +263,15 @@ def _known(capture: Capture, lang: str) -> Iterator[str]:
     if judged.fired is not None:
         yield _named("fired", _value(judged.fired, lang), lang)
     if judged.facts is not None:
-        yield from _facts(judged.facts, lang)
+        own = capture.cell.runtime == WORKER and not judged.facts.capability
+        yield from _facts(judged.facts, lang, "request.no_capability" if own else "explain.nothing")
 
 
-def _facts(facts: Facts, lang: str) -> Iterator[str]:
+def _facts(facts: Facts, lang: str, nothing: str = "explain.nothing") -> Iterator[str]:
     yield _named("identity", text(f"gated.identity_{facts.identity}", lang), lang)
     yield _named("effect", text(f"effect_fact.{facts.effect}", lang), lang)
     named = ", ".join(_capability(name, lang) for name in facts.capability)
-    yield _named("capability", named or text("explain.nothing", lang), lang)
+    yield _named("capability", named or text(nothing, lang), lang)
 
 
 def _capability(name: str, lang: str) -> str:

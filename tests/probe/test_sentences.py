@@ -13,8 +13,9 @@ from rcr_probes.evidence import consistency
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import Capture, Cell
 from rcr_probes.probe import strike
+from rcr_probes.report.explain import explain
 from rcr_probes.report.sentences import AT_CALL, MORE, SAYS, STRUCK, said, sentence
-from rcr_probes.report.texts import LANGS, table
+from rcr_probes.report.texts import LANGS, table, text
 from tests.probe.courses import Call, Made, capture
 
 CONTROL = strike.controls("again")[0]
@@ -85,6 +86,23 @@ def test_each_case_has_its_sentence(who: str, says: str, case: Made) -> None:
     found = sentence(capture(case))
     assert (found.who, found.says) == (who, says)
     assert not re.search(r"\b(\d+), not \1\b", said(found, "en"))
+
+
+@pytest.mark.parametrize("lang", LANGS)
+@pytest.mark.parametrize("case", [c[2] for c in CASES], ids=[str(n) for n in range(len(CASES))])
+def test_a_request_is_explained_with_its_key_or_as_one_without(case: Made, lang: str) -> None:
+    """In words; and what a receiver does by a key is no capability where a request has none."""
+    found = capture(case)
+    calls = [event.value for event in found.measurement.events if event.lane == "call"]
+    told = [line for line in explain(found, lang) if re.match(r"^ +\d+  ", line)]
+    keyless, keyed = text("request.keyless", lang), text("request.key", lang, name="K1")
+    assert any(keyless in line for line in told) == any(call["key"] is None for call in calls)
+    assert any(keyed in line for line in told) == any(call["key"] == "K1" for call in calls)
+    assert not any("operation_key" in line or "outcome" in line for line in told)
+    assert found.judgement.facts is not None
+    every = all(call["key"] is not None for call in calls)
+    assert found.judgement.facts.capability == (("lookup", "replay") if every else ())
+    assert (text("request.no_capability", lang) in "\n".join(explain(found, lang))) == (not every)
 
 
 def damaged(verb: str, damage: str) -> Capture:
