@@ -284,9 +284,12 @@ def import_(args: Namespace) -> int:
 def publish(args: Namespace) -> int:
     from rcr_probes.publish import mistaken
     from rcr_probes.publish.build import publish
+    from rcr_probes.report import terminal
 
     mistaken.refuse(args.folder)
-    made = publish(args.folder, args.into, date=args.date, commit=args.commit, key=args.sign)
+    origin = {"date": args.date, "commit": args.commit}
+    with terminal.progress(args.into.name) as progress:
+        made = publish(args.folder, args.into, **origin, key=args.sign, progress=progress)
     print(f"{made.place}: files: {len(made.report.digests)}, manifest: {made.manifest_sha256}")
     if made.left_out:
         print("\n  ".join(["not there, and left out:", *made.left_out]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from rcr_probes.evidence import meant
@@ -10,19 +11,32 @@ from rcr_probes.evidence.check import Finding, Report, check, plain
 from rcr_probes.evidence.form import folders, holds_evidence
 
 
-def check_all(folder: str | os.PathLike[str]) -> list[Report]:
+def check_all(
+    folder: str | os.PathLike[str], checked: Callable[[int, int], None] | None = None
+) -> list[Report]:
     """Check an evidence folder, or each one in a folder of evidence folders.
+
+    Args:
+        folder: either.
+        checked: called after each with how many are checked, and how many there are.
 
     Raises:
         NotEvidence: there is no such folder, or no evidence in it.
     """
     place = Path(folder)
     if holds_evidence(place):
-        return [check(place)]
-    found = folders(place) if place.is_dir() else []
+        found = [place]
+    else:
+        found = folders(place) if place.is_dir() else []
     if not found:
         raise meant.none(place)
-    return [_outside(path) if path.is_symlink() else check(path) for path in found]
+    reports = []
+    for path in found:
+        link = path.is_symlink() and path != place
+        reports.append(_outside(path) if link else check(path))
+        if checked is not None:
+            checked(len(reports), len(found))
+    return reports
 
 
 def _outside(link: Path) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ from rcr_probes.publish.layout import EVIDENCE, GUIDE, MANIFEST, TABLES
 from rcr_probes.publish.origin import Origin, origin
 from rcr_probes.publish.verify import Report, verify
 
+Progress = Callable[[int, int], None]
 _MADE_WITH = ("matplotlib", "rcr-probes")
 
 
@@ -42,6 +43,28 @@ class Published:
     left_out: tuple[str, ...]
 
 
+class _Steps:
+    """How far publishing is: each folder is checked, then drawn, and then the package is checked.
+
+    Args:
+        progress: is told.
+        checks: how often the package will be checked.
+    """
+
+    def __init__(self, progress: Progress | None, checks: int) -> None:
+        self._progress, self._checks = progress, checks
+        self._done = self._of = 0
+
+    def checked(self, folders: int, of: int) -> None:
+        self._done, self._of = folders - 1, 2 * of + self._checks
+        self.next()
+
+    def next(self) -> None:
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._of)
+
+
 def publish(
     source: Path,
     into: Path,
@@ -49,6 +72,7 @@ def publish(
     date: str | None = None,
     commit: str | None = None,
     key: Path | None = None,
+    progress: Progress | None = None,
 ) -> Published:
     """Write a package of evidence, and check it as its reader will before it stands there.
 
@@ -58,6 +82,7 @@ def publish(
         date: its day; else that of the last commit which touched the evidence.
         commit: of its source; else git's, where there is one.
         key: an Ed25519 private key that signs it.
+        progress: called after each step with how many are done, and how many there are.
 
     Raises:
         NotEvidence: there is no evidence in the source.
@@ -70,24 +95,25 @@ def publish(
     if key is not None:
         signature.require(key)
     refuse_taken(into)
-    found = _evidence(source)
+    steps = _Steps(progress, checks=1 if key is None else 2)
+    found = _evidence(source, steps)
     if into.resolve().is_relative_to(source.resolve()):
         raise PlanError(f"{into} lies in {source}.", "Name a place outside of it with --into.")
     taken, left_out = _taken(source, found)
     paths = [place.relative_to(source).as_posix() for place in taken.values()]
     where = origin(source, date, commit, paths)
-    files = _files(taken, found, where)
+    files = _files(taken, found, where, steps)
     into.parent.mkdir(parents=True, exist_ok=True)
     with (
         naming(into),
         tempfile.TemporaryDirectory(prefix=".rcr-publish-", dir=into.parent) as temporary,
     ):
         folder = Path(temporary, "package")
-        report = _written(folder, _whole(files, found, where))
+        report = _written(folder, _whole(files, found, where), steps)
         if key is not None:
             files[layout.SIGNATURE] = b""  # it is named by what it signs, and no byte of it is
             files[layout.SIGNATURE] = _signed(_whole(files, found, where), report, key)
-            report = _written(folder, _whole(files, found, where))
+            report = _written(folder, _whole(files, found, where), steps)
         if into.suffix.lower() == archive.SUFFIX:
             made = Path(temporary, "package.zip")
             archive.write(made, files)
@@ -140,14 +166,14 @@ def refuse_inside(into: Path) -> None:
         )
 
 
-def _evidence(source: Path) -> dict[str, Evidence]:
+def _evidence(source: Path, steps: _Steps) -> dict[str, Evidence]:
     """The evidence in the source by its folder's name, all of it sound.
 
     Raises:
         NotEvidence, EvidenceError: as ``publish``.
     """
     found = {}
-    for report in check_all(source):
+    for report in check_all(source, steps.checked):
         name = Path(os.path.abspath(report.folder)).name
         for finding in report.findings:
             remedy = f"See all that is wrong with: rcr check {source}"
@@ -185,13 +211,14 @@ def _taken(source: Path, found: Mapping[str, Evidence]) -> tuple[dict[str, Path]
 
 
 def _files(
-    taken: Mapping[str, Path], found: Mapping[str, Evidence], where: Origin
+    taken: Mapping[str, Path], found: Mapping[str, Evidence], where: Origin, steps: _Steps
 ) -> dict[str, bytes]:
     """Every file of the package but those that depend on all others."""
     files = {path: place.read_bytes() for path, place in taken.items()}
     for name, evidence in found.items():
         files[f"{TABLES}/{name}.csv"] = as_csv(rows(evidence.captures())).encode()
         files |= _figures(name, evidence)
+        steps.next()
     files[layout.CHECKER] = checker.program()
     files[layout.PROVENANCE] = _provenance(files, found, where)
     return files
@@ -234,7 +261,7 @@ def _provenance(files: Mapping[str, bytes], found: Mapping[str, Evidence], where
     return provenance.written(where.date, where.commit, where.modified, made_with, described)
 
 
-def _written(folder: Path, files: dict[str, bytes]) -> Report:
+def _written(folder: Path, files: dict[str, bytes], steps: _Steps) -> Report:
     """Write the package, and check it.
 
     Raises:
@@ -246,6 +273,7 @@ def _written(folder: Path, files: dict[str, bytes]) -> Report:
     report = verify(folder)
     for finding in report.findings:
         raise EvidenceError(finding.place, finding.problem, "Mend it, and publish again.")
+    steps.next()
     return report
 
 

@@ -149,6 +149,22 @@ def test_a_terminal_sees_progress(tmp_path: Path) -> None:
     assert b"6/6" not in done.stdout + done.stderr
 
 
+def test_publishing_is_seen_to_go_on(article: Path, tmp_path: Path) -> None:
+    """It takes a minute over all of the evidence."""
+    pytest.importorskip("cryptography", reason=installing("publish"))
+    pytest.importorskip("matplotlib", reason=installing("publish"))
+    words = ("publish", article, "--date", "2026-11-30", "--into")
+    out = in_terminal(process(*words, tmp_path / "seen.zip"), TERM="xterm")
+    assert "/3" in out  # a bar is drawn ten times a second, and the last step may be shorter
+    done = subprocess.run(
+        process(*words, tmp_path / "unseen.zip"),
+        env=environment(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stderr == b""
+
+
 def in_terminal(words: Sequence[str], **changes: str) -> str:
     """What a terminal receives of a command."""
     controller, terminal = pty.openpty()

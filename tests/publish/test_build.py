@@ -203,6 +203,20 @@ def test_one_evidence_folder_is_published_by_itself(source: Path, tmp_path: Path
     assert made.left_out == ("evidence/claims.toml", "guide/index.html", "guide/zh.html")
 
 
+@pytest.mark.parametrize("signed", [False, True])
+def test_every_step_is_told_as_it_is_done(
+    source: Path, keys: packaged.Keys, tmp_path: Path, signed: bool
+) -> None:
+    """Each folder checked, each one drawn, and the whole checked: once more where it is signed."""
+    told: list[tuple[int, int]] = []
+    key = keys.private if signed else None
+    made = publish(
+        source, tmp_path / "package", key=key, **ORIGIN, progress=lambda *step: told.append(step)
+    )
+    steps = 2 * len(made.report.evidence) + 1 + signed
+    assert told == [(done, steps) for done in range(1, steps + 1)]
+
+
 UNFIT: dict[str, tuple[Callable[[Path], object], str]] = {
     "a capture": (
         lambda f: packaged.replace(f / "small/captures.jsonl", '"calls":2', '"calls":3'),
