@@ -44,6 +44,7 @@ class Late:
         self._place = place
         self._let_go = let_go
         self._refused = refused
+        self._keeper = os.getppid()  # of the phase, whatever process below it makes the call
 
     def raise_fence(self) -> int | None:
         return self._executor.raise_fence()
@@ -59,20 +60,20 @@ class Late:
         if self._kind == "original_alive":
             held.wait(self._place, os.getppid())
             return self._act(operation_key, request)
-        keeper, caller = os.getppid(), os.getpid()
+        caller = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._travel(keeper, operation_key, request)
+            self._travel(operation_key, request)
         if held.awaited(self._place, pid, _DEADLINE) is None:
             raise RuntimeError(f"what {caller} sent did not come on its way")
         raise TimeoutError(errno.ETIMEDOUT, "no answer came in time")
 
-    def _travel(self, keeper: int, operation_key: str, request: Mapping[str, Json]) -> None:
+    def _travel(self, operation_key: str, request: Mapping[str, Json]) -> None:
         """What was sent, as a process of its own; it never comes back."""
         try:
             os.setsid()
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-            held.wait(self._place, keeper)
+            held.wait(self._place, self._keeper)
             self._act(operation_key, request)
         except Fenced:
             pass

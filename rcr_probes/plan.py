@@ -17,11 +17,12 @@ from rcr_probes import following, generated, possible, recoverable
 from rcr_probes.errors import PlanError, RuntimeMissing, UnknownName
 from rcr_probes.model import PLAN_NAME, Cell, Plan
 from rcr_probes.product import AXES, COUNTED, Cells, product, typed
-from rcr_probes.runtime import Runtime, load, offered
+from rcr_probes.runtime import DESCRIPTION, Runtime, load, offered
 from rcr_probes.vocabulary import (
     EXECUTOR_POINTS,
     FAULT_POINTS,
     NONE,
+    ORIGINALS,
     POLICIES,
     POWER_LOSSES,
     RECEIVED,
@@ -190,6 +191,12 @@ def _validate(cell: Cell) -> None:
         raise PlanError(cause, remedy)
     for cause, remedy in possible.problems(cell):
         raise PlanError(cause, remedy)
+    if cell.recovery_fault in ORIGINALS and cell.runtime.endswith(DESCRIPTION):
+        raise PlanError(
+            f"recovery_fault = {cell.recovery_fault!r} cannot be with a runtime that is a command.",
+            "What it calls is a process of its own, and nobody can hold that for it. Choose "
+            "held@POINT, or a runtime in Python.",
+        )
     if cell.point != NONE:
         _struck(cell, runtime)
 

@@ -76,3 +76,36 @@ def test_a_process_below_the_recovery_is_held(tmp_path: Path) -> None:
         {"error": "none"},
         {"error": "none"},
     ]
+
+
+def original(tmp_path: Path, kind: str, start: str = "fork", **axes: Any) -> tuple[Row, Capture]:
+    """An original that makes its call in a process below the phase, and acts late."""
+    control: dict[str, Any] = {"point": "none", "fault": "none", "policy": "again"}
+    cell = Cell(runtime=FORKING, **control, recovery_fault=kind, **axes)
+    into = tmp_path / "below"
+    evidence = runs.run(Plan("below", (cell,)), into, start=start, keep=True, deadline=60)
+    assert check(evidence.folder).findings == ()
+    capture = next(evidence.captures())
+    return rows([capture])[0], capture
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("dedupe", "verdict"), [("none", "duplicate_effect"), ("operation_key", "consistent")]
+)
+def test_what_a_process_below_the_original_had_sent_acts_late(
+    tmp_path: Path, start: str, dedupe: str, verdict: str
+) -> None:
+    """It is kept by who started the phase, whichever process in it made the call."""
+    row, capture = original(tmp_path, "late_original", start, dedupe=dedupe)
+    assert row["verdict"] == verdict
+    assert {"fault": "late_original"} in told(capture)
+
+
+def test_an_original_that_waits_for_a_process_below_it_is_not_waited_for(tmp_path: Path) -> None:
+    """The two cannot be told apart once they act; at once the cell is unknown, and says why."""
+    row, capture = original(tmp_path, "original_alive")
+    assert row["verdict"] == "unknown"
+    assert capture.circumstances.seconds["fault"] < 30
+    (output,) = tmp_path.glob("below.cells/*/harness/output.txt")
+    assert "needs a call in the process of start() itself" in output.read_text()

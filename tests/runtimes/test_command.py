@@ -11,8 +11,10 @@ import pytest
 
 from rcr_probes import plan as plans
 from rcr_probes import run as runs
+from rcr_probes.errors import PlanError
 from rcr_probes.evidence.check import check
 from rcr_probes.evidence.rows import rows
+from rcr_probes.vocabulary import ORIGINALS
 from tests.runtimes import schema
 from tests.runtimes.spoken import DESCRIBED, SPOKEN, ran, toml
 
@@ -139,6 +141,15 @@ def test_its_recovery_is_held_until_another_has_finished(
     (output,) = Path("evidence.cells").glob("*/harness/output.txt")
     fenced_off = "FENCED: attempt 2 came after attempt 3" in output.read_text()
     assert fenced_off is (variant == "fenced")
+
+
+@pytest.mark.usefixtures("described")
+@pytest.mark.parametrize("kind", ORIGINALS)
+def test_a_command_whose_call_is_to_act_late_is_refused(kind: str) -> None:
+    """Before it runs: each was waited for until its deadline, and then the cell was unknown."""
+    with pytest.raises(PlanError, match="a runtime that is a command") as refused:
+        ran({"policy": "again", "recovery_fault": kind})
+    assert "held@POINT" in refused.value.remedy
 
 
 TOLD = "[*words, point, *path]"
