@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import groupby
 
 from rcr_probes.errors import printable
-from rcr_probes.evidence.compare import Comparison
+from rcr_probes.evidence.compare import FACTS, Comparison, Difference
 from rcr_probes.evidence.rows import Value
 from rcr_probes.model import canonical_json
 from rcr_probes.report.texts import text
+
+_DIGEST = re.compile(r"(sha256:[0-9a-f]{12})[0-9a-f]+")
 
 
 def lines(comparison: Comparison, lang: str = "en") -> list[str]:
@@ -19,20 +23,9 @@ def lines(comparison: Comparison, lang: str = "en") -> list[str]:
 def _lines(comparison: Comparison, lang: str) -> Iterator[str]:
     yield _summary(comparison, lang)
     ours, theirs = str(comparison.ours), str(comparison.theirs)
-    for found in comparison.differences:
-        yield (
-            f"  {found.ours}" if found.ours == found.theirs else f"  {found.ours} = {found.theirs}"
-        )
-        said = text(
-            "compare.value",
-            lang,
-            column=found.column,
-            ours=ours,
-            our_value=_shown(found.our_value),
-            theirs=theirs,
-            their_value=_shown(found.their_value),
-        )
-        yield f"    {said}"
+    for (mine, yours), found in groupby(comparison.differences, lambda one: (one.ours, one.theirs)):
+        yield f"  {mine}" if mine == yours else f"  {mine} = {yours}"
+        yield from (f"    {_difference(one, ours, theirs, lang)}" for one in found)
     for side, folder in (("ours", ours), ("theirs", theirs)):
         absent = [one for one in comparison.not_given if one.side == side]
         if absent:
@@ -44,6 +37,21 @@ def _lines(comparison: Comparison, lang: str) -> Iterator[str]:
         if cells:
             yield text("compare.only", lang, folder=folder)
         yield from (f"  {cell}" for cell in cells)
+
+
+def _difference(found: Difference, ours: str, theirs: str, lang: str) -> str:
+    if found.column == FACTS:  # its values are digests, of the part in which they differ
+        part = text(f"compare.part.{str(found.our_value).partition(' ')[0]}", lang)
+        return text("compare.facts", lang, part=part, ours=ours, theirs=theirs)
+    return text(
+        "compare.value",
+        lang,
+        column=found.column,
+        ours=ours,
+        our_value=_shown(found.our_value),
+        theirs=theirs,
+        their_value=_shown(found.their_value),
+    )
 
 
 def _summary(comparison: Comparison, lang: str) -> str:
@@ -58,4 +66,5 @@ def _summary(comparison: Comparison, lang: str) -> str:
 
 
 def _shown(value: Value) -> str:
-    return canonical_json(value).decode()
+    """As JSON; of a digest, as much as tells it from another one."""
+    return _DIGEST.sub(r"\1…", canonical_json(value).decode())

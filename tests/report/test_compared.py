@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from rcr_probes.evidence import seal, store
-from rcr_probes.evidence.compare import compare
+from rcr_probes.evidence.compare import _parts, compare
 from rcr_probes.evidence.derive import derive
 from rcr_probes.model import Capture, Measurement
 from rcr_probes.report.compared import lines
+from rcr_probes.report.texts import LANGS, section, text
 from tests.evidence import made
 
 
@@ -45,16 +46,29 @@ def noted(measured: Any) -> None:
 def test_a_value_that_differs_stands_below_its_cell(tmp_path: Path) -> None:
     """With both values and the folder of each; the first line says how many there are."""
     said = against(tmp_path, changed(once))
-    places = [n for n, line in enumerate(said) if line == f"  {made.P3.id}"]
-    assert said[0].startswith(f"The facts differ: differences: {len(places)} (")
-    assert "    effects_after_recovery: 2 in ours, 1 in theirs" in [said[n + 1] for n in places]
+    (place,) = (n for n, line in enumerate(said) if line == f"  {made.P3.id}")
+    below = [line for line in said if line.startswith("    ")]
+    assert said[0].startswith(f"The facts differ: differences: {len(below)} (")
+    assert len(below) > 1
+    assert said[place + 1 : place + 1 + len(below)] == below
+    assert "    effects_after_recovery: 2 in ours, 1 in theirs" in below
 
 
 def test_a_difference_of_the_facts_is_counted_as_no_value(tmp_path: Path) -> None:
     """All values of the pair are equal, and it is not said of how many values it is one."""
     said = against(tmp_path, changed(noted))
     assert said[0].startswith("The facts differ: differences: 1 (pairs of matching rows: 1,")
-    assert said[2].startswith("    facts: ")
+    assert said[2].startswith("    all columns agree, and the events differ; rcr explain tells")
+    assert not any("sha256" in line for line in said)
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_each_part_of_the_facts_has_its_word(lang: str) -> None:
+    """Whichever it is in which two captures differ that look alike."""
+    parts = {part.partition(" ")[0] for part in _parts(made.capture(made.P3))}
+    words = {part: text(f"compare.part.{part}", lang) for part in parts}
+    assert len({*words.values()}) == len(parts) > 5
+    assert {key.split(".")[2] for key in section("compare") if ".part." in key} == parts
 
 
 @pytest.mark.parametrize(("lang", "heading"), [("en", "Only in ours"), ("zh", "只在 ours 中有")])
