@@ -17,17 +17,18 @@ from rcr_probes.report.repeats import UNSTABLE, Repeated, columns, configuration
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import DEDUPES, NONE, VERDICTS
 
-# Okabe and Ito's colours and tints of them. The number of effects stands in each square, and what
-# went wrong is edged, so that no colour is the only sign of anything.
+# Okabe and Ito's colours and tints of them. The number of effects stands in each square, what went
+# wrong is edged, and within each of the two no two are equally bright: whoever sees no hue, or
+# prints in grey, tells them apart.
 COLOURS: Mapping[str, str] = {
     "wrong_effect": "#8c2d04",
     "duplicate_effect": "#D55E00",
     "lost_effect": "#CC79A7",
     "blocked": "#E69F00",
     "state_effect_split": "#F0E442",
-    "held": "#b3cde3",
-    "deduplicated": "#56B4E9",
-    "protected": "#9ecae1",
+    "held": "#9a86c4",
+    "deduplicated": "#0072B2",
+    "protected": "#56B4E9",
     "consistent": "#a6dcc8",
     "no_effect": "#e5e5e5",
     "unknown": "#ffffff",
@@ -35,7 +36,7 @@ COLOURS: Mapping[str, str] = {
 }
 _HATCHED: Mapping[str, str] = {"unknown": "xxx", UNSTABLE: "////"}
 _WRONG = ("wrong_effect", "duplicate_effect", "lost_effect", "blocked", "state_effect_split")
-_LIGHT = ("wrong_effect", "duplicate_effect")  # their numbers are white
+_DARK = ("wrong_effect", "duplicate_effect", "deduplicated")  # their numbers are white
 
 _SQUARE = 0.34  # inches, the side of a square
 _LEFT, _TOP, _BOTTOM, _RIGHT = 3.9, 1.75, 0.75, 0.15  # inches around the squares
@@ -125,14 +126,13 @@ def _columns(
 
 def _square(axes: Axes, one: Repeated, x: float, y: float) -> None:
     result = one.result
-    edge = INK if result in _WRONG or result in _HATCHED else "#ffffff"
     axes.add_patch(
         Rectangle(
             (x + 0.04, y + 0.04),
             0.92,
             0.92,
             facecolor=COLOURS[result],
-            edgecolor=edge,
+            edgecolor=_edge(result),
             linewidth=0.7,
             hatch=_HATCHED.get(result),
             gid=one.cell.id,
@@ -145,8 +145,13 @@ def _square(axes: Axes, one: Repeated, x: float, y: float) -> None:
         ha="center",
         va="center",
         size=SMALL,
-        color="#ffffff" if result in _LIGHT else INK,
+        color="#ffffff" if result in _DARK else INK,
     )
+
+
+def _edge(result: str) -> str:
+    """Of what went wrong, or is not known, a dark one."""
+    return INK if result in _WRONG or result in _HATCHED else "#ffffff"
 
 
 def _legend(found: Sequence[Repeated], lang: str) -> list[Artist]:
@@ -156,8 +161,8 @@ def _legend(found: Sequence[Repeated], lang: str) -> list[Artist]:
     return [
         Patch(
             facecolor=COLOURS[name],
-            edgecolor=INK,
-            linewidth=0.5,
+            edgecolor=_edge(name),
+            linewidth=0.7,
             hatch=_HATCHED.get(name),
             label=text("matrix.unstable" if name == UNSTABLE else f"verdict.{name}", lang),
         )

@@ -21,6 +21,7 @@ from rcr_probes.evidence.rows import (
 )
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import MATCHED, Json, Observation
+from rcr_probes.report.explain import happened
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import AGAIN, DEDUPES, DIGESTS, FAULTS, NONE, POINTS, VERDICTS
 
@@ -250,7 +251,7 @@ def events(
 
     Args:
         evidence: holds the cell.
-        lang: of the column names.
+        lang: of its words.
         executor: one of ``EXECUTORS``.
         phase: ``fault`` or ``recover``; both when None.
 
@@ -262,15 +263,15 @@ def events(
     """
     found = _chosen(evidence, "executor", {executor: EXECUTORS[executor]})
     captures = list(evidence.captures())
-    happened = [
+    seen = [
         event
         for position in found.index
         for event in captures[position].measurement.events
         if phase in (None, event.phase)
     ]
-    if not happened:
+    if not seen:
         raise _nothing("events of that cell")
-    made = [(e.seq, e.phase, e.lane, _pairs(e.value)) for e in happened]
+    made = [(event.seq, *happened(event, lang)) for event in seen]
     return _named(pd.DataFrame(made, columns=["seq", "phase", "lane", "value"]), lang)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import get_args
 
 import pytest
@@ -27,7 +28,7 @@ from rcr_probes.report.repeats import (
     table,
 )
 from rcr_probes.report.texts import LANGS, text
-from rcr_probes.vocabulary import Eligibility
+from rcr_probes.vocabulary import VERDICTS, Eligibility
 from tests.report.conftest import ROOT
 
 
@@ -159,3 +160,22 @@ def test_the_matrix_shows_the_effects_that_the_tidy_table_counts(repeats: Eviden
     shown = [found.get_text() for found in matrix.matrix(repeats).findobj(Text)]
     counted = tidy[tidy["repeat"] == 0]["effects_after_recovery"].value_counts()
     assert {n: shown.count(str(n)) for n in counted.index} == counted.to_dict()
+
+
+def lightness(colour: str) -> float:
+    """CIE L* of a colour: what is left of it without its hue, from 0 to 100."""
+    levels = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in levels]
+    luminance = sum(w * one for w, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return 116 * luminance ** (1 / 3) - 16 if luminance > 0.008856 else 903.3 * luminance
+
+
+def test_no_two_results_of_a_square_look_alike_to_whoever_sees_no_hue() -> None:
+    """Each is edged, hatched, or of a lightness of its own."""
+    shown: dict[tuple[str, str | None], list[float]] = {}
+    for result, colour in matrix.COLOURS.items():
+        sign = (matrix._edge(result), matrix._HATCHED.get(result))
+        shown.setdefault(sign, []).append(lightness(colour))
+    assert sum(map(len, shown.values())) == len(VERDICTS) + 1
+    for levels in map(sorted, shown.values()):
+        assert all(lighter - darker > 6 for darker, lighter in pairwise(levels))

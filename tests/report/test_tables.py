@@ -17,6 +17,7 @@ from rcr_probes.evidence.rows import COLUMNS, PUBLISHED_VERDICT
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Cell, Plan
 from rcr_probes.report import tables
+from rcr_probes.report.explain import explain
 from rcr_probes.report.texts import text
 from rcr_probes.run import run
 
@@ -265,9 +266,19 @@ def test_events_are_those_of_the_capture(article: Evidence) -> None:
     frame = tables.events(article)
     assert list(frame["no."]) == [e.seq for e in events]
     assert list(frame["lane"]) == [e.lane for e in events]
-    assert "effect_id: E2" in " ".join(frame["what happened"])
+    assert "E2 appears on " in " ".join(frame["what happened"])
     recovery = tables.events(article, phase="recover")
     assert list(recovery["no."]) == [e.seq for e in events if e.phase == "recover"]
+
+
+def test_events_are_told_in_chinese_as_a_cell_is_explained(article: Evidence) -> None:
+    """Phase, lane and what happened; codes alone stay as they are."""
+    told = tables.events(article, "zh")
+    explained = "\n".join(explain(article.capture(P3), "zh"))
+    assert {*told["阶段"]} == {"故障阶段", "恢复阶段"}
+    assert "状态" in {*told["类别"]}
+    assert all(line in explained for line in told["内容"])
+    assert any("证据" in line for line in told["内容"])
 
 
 def test_the_rows_behind_are_the_tidy_table_on_its_side(article: Evidence) -> None:
