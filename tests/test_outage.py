@@ -286,10 +286,10 @@ REFUSED: Mapping[str, tuple[Cell, type[Exception], str]] = {
     "of a receiver": (
         Cell(point=AT, fault="power_loss_local#0", dedupe="receiver_key"),
         PlanError,
-        "write power_loss#N",
+        "Write power_loss#N",
     ),
     "of an executor, no state": (Cell(point=AT, fault="power_loss_local"), PlanError, "_local#N"),
-    "a call": (lost(0, "write@audit.jsonl#1"), UnknownName, "fault at a system call"),
+    "a call": (lost(0, "write@audit.jsonl#1"), PlanError, "cannot strike at a system call"),
     "a runtime without it": (
         lost(0, "after_action", runtime="tests.runtimes_under_test:Plain"),
         PlanError,
