@@ -103,7 +103,8 @@ def test_a_zip_with_bytes_that_are_of_no_file_is_refused(
         place = tmp_path / "spoiled.zip"
         place.write_bytes(data)
         err = refused(capsys, tmp_path, place)
-        assert said in err, (what, err)
+        # From Python 3.12 on zipfile itself finds a field with another name, before we look.
+        assert said in err or "Corrupt unicode path extra field" in err, (what, err)
 
 
 def test_a_zip_that_other_programs_write_is_taken(published: Path, tmp_path: Path) -> None:
