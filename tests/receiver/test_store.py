@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,15 +23,32 @@ def outcomes(store: Store) -> list[Outcome | None]:
     return [request.outcome for request in store.record().requests]
 
 
+_open: list[Store] = []
+
+
+def opened(folder: Path, settings: Settings | None = None) -> Store:
+    """A store that is closed when its test has ended."""
+    _open.append(Store(str(folder), settings))
+    return _open[-1]
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """From Python 3.13 on, a database that nobody closed is told of in some later test."""
+    yield
+    while _open:
+        _open.pop().close()
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(str(tmp_path))
+    return opened(tmp_path)
 
 
 def again(tmp_path: Path, store: Store) -> Store:
     """The store of the process that comes after this one."""
     store.close()
-    return Store(str(tmp_path))
+    return opened(tmp_path)
 
 
 def test_a_request_acts_once(store: Store) -> None:
@@ -120,7 +137,7 @@ def test_a_key_that_was_forgotten_took_effect_once(store: Store) -> None:
 
 def test_where_keys_mean_nothing_nothing_is_known_of_them(tmp_path: Path) -> None:
     """Unknown is not no."""
-    store = Store(str(tmp_path), Settings(keys="ignored"))
+    store = opened(tmp_path, Settings(keys="ignored"))
     for _ in range(2):
         store.handle(came(store, "k"))
     store.handle(came(store, '"not a key'))
@@ -188,7 +205,7 @@ def test_a_copy_is_the_same_world_and_goes_its_own_way(tmp_path: Path, store: St
     store.arm("timeout", 5)
     into = str(tmp_path / "copy")
     store.snapshot(into)
-    copy = Store(into)
+    copy = opened(tmp_path / "copy")
     assert copy.settings == store.settings
     assert read_back(into).effects == store.record().effects
     assert copy.record().clock == 7
@@ -199,14 +216,13 @@ def test_a_copy_is_the_same_world_and_goes_its_own_way(tmp_path: Path, store: St
     assert len(store.record().effects) == 1
     with pytest.raises(ReceiverError, match="No copy"):
         store.snapshot(into)
-    copy.close()
 
 
 def test_a_canned_answer_is_copied_with_the_database(tmp_path: Path) -> None:
     """Its file need not be there any more; its bytes are."""
     file = tmp_path / "answer.json"
     file.write_bytes(b'{"charged":true}')
-    store = Store(str(tmp_path), Settings(answer=str(file), status=201))
+    store = opened(tmp_path, Settings(answer=str(file), status=201))
     file.unlink()
     store = again(tmp_path, store)
     answer = store.handle(came(store, method="GET"))
