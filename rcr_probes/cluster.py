@@ -238,7 +238,7 @@ def _connected(address: str) -> Any:
         return Client(address, timeout=_CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise RcrError(
-            f"No scheduler answers at {address}.", "Start one with: dask scheduler"
+            f"No scheduler answers at {address}.", f"Start one with: {_scheduler(address)}"
         ) from error
 
 
@@ -259,9 +259,15 @@ def _threads(client: Any, address: str) -> int:
 def _gone(address: str) -> RcrError:
     return RcrError(
         f"The scheduler at {address} is gone.",
-        "What is measured is kept: start it and its workers again (dask scheduler, "
+        f"What is measured is kept: start it and its workers again ({_scheduler(address)}, "
         f"dask worker {address}), and type the same command again, which goes on from there.",
     )
+
+
+def _scheduler(address: str) -> str:
+    """What starts a scheduler there; without its host it would listen on every network."""
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    return f"dask scheduler --host {host.strip('[]')} --port {port}"
 
 
 def _failed(error: BaseException) -> RcrError:

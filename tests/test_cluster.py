@@ -435,7 +435,8 @@ def test_nobody_there_is_said_with_what_to_type(
     log.mkdir()
     run = ["run", "article", "--into", str(runs_in / "article"), "--on"]
     assert main([*run, "tcp://127.0.0.1:9"]) == 2
-    assert "dask scheduler" in capsys.readouterr().err
+    # started as it says, it listens there and nowhere else
+    assert "dask scheduler --host 127.0.0.1 --port 9\n" in capsys.readouterr().err
     assert not runs_in.exists()
     alone = Cluster(log, 0)
     try:
