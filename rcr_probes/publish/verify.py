@@ -106,11 +106,12 @@ def _examine(report: Report) -> Iterator[Finding]:
     yield from listed.parts(report.digests, evidence)
     yield from listed.lists(report.folder, report.digests)
     rows: dict[str, list[Row]] = {}
+    unread: dict[str, str] = {}
     for name in evidence:
-        yield from _evidence(report, name, rows)
+        yield from _evidence(report, name, rows, unread)
     for name in rows:
         yield from _table(report, name, rows[name])
-    yield from _claims(report, Grounds(rows, {name: name for name in evidence}))
+    yield from _claims(report, Grounds(rows, unread))
     yield from _guide(report)
     yield from _about(report, evidence)
     yield from _signature(report)
@@ -124,23 +125,40 @@ def _folders(folder: Path) -> list[str]:
     return [p.name for p in form.folders(place) if not p.is_symlink() and named(p.name)]
 
 
-def _evidence(report: Report, name: str, rows: dict[str, list[Row]]) -> Iterator[Finding]:
-    """Everything that ``rcr check`` finds in the folder; where nothing, its rows and figures."""
+def _evidence(
+    report: Report, name: str, rows: dict[str, list[Row]], unread: dict[str, str]
+) -> Iterator[Finding]:
+    """Everything that ``rcr check`` finds in the folder; where nothing, its rows and figures.
+
+    Of a folder that has no rows, ``unread`` is told where the first is that was found in it.
+    """
     folder = report.folder / EVIDENCE / name
     report.evidence[name] = 0
-    if any(too_large(folder / file, most(f"{EVIDENCE}/{name}/{file}")) for file in FILES):
-        return  # which was found already
+    for path in (f"{EVIDENCE}/{name}/{file}" for file in FILES):
+        if too_large(report.folder / path, most(path)):
+            unread[name] = path
+            return  # which was found already
     found = check.check(folder)
     report.evidence[name] = found.captures
-    for finding in found.findings:
-        yield replace(finding, place=f"{EVIDENCE}/{name}/{finding.place}")
-    if not found.sound:
+    findings = [_placed(finding, f"{EVIDENCE}/{name}") for finding in found.findings]
+    yield from findings
+    if findings:
+        unread[name] = findings[0].place
         return
     rows[name], borne = [], Borne()
     for capture in _captures(folder):
         rows[name].append(row(capture))
         borne.see(capture)
     yield from _figures(report, name, borne)
+
+
+def _placed(finding: Finding, folder: str) -> Finding:
+    """The same in a package, which has lists of its own under the same names."""
+    values, problem = dict(finding.values), finding.problem
+    if "list" in values:
+        values["list"] = f"{folder}/{values['list']}"
+        problem = problem.replace(str(finding.values["list"]), str(values["list"]))
+    return replace(finding, place=f"{folder}/{finding.place}", problem=problem, values=values)
 
 
 def _captures(folder: Path) -> Iterator[Capture]:

@@ -106,6 +106,18 @@ def test_one_change_is_found_by_both(package: Path, what: str, capsys: Captured)
     assert set(named) <= set(packaged.places(lines)), lines
 
 
+def test_what_follows_from_one_change_says_from_which(package: Path) -> None:
+    """No line is there twice: each manifest is named by its place, and so is what is wrong."""
+    CARELESS["a capture"][0](package)
+    _, lines = packaged.theirs(package)
+    assert len(set(lines)) == len(lines)
+    for place in ("manifest.json", "evidence/small/manifest.json"):
+        said = f"was changed: its SHA-256 is not the one that {place} gives."
+        assert f"{SMALL}: {said}" in lines
+    because = next(line for line in lines if line.startswith("evidence/claims.toml P3: "))
+    assert f" cannot be taken: {SMALL}:" in because
+
+
 # The same, with every digest made to fit: what follows from the captures still tells.
 CAREFUL: dict[str, tuple[Change, str]] = {
     "a claim in the guide": (CARELESS["a claim in the guide"][0], "guide/zh.html"),
