@@ -195,9 +195,10 @@ def _check_evidence(args: Namespace) -> int:
     for report in reports:
         if report.sound:
             said = speak("checked.folder", captures=report.captures)
-            print(told(f"{report.folder}: {said}"))
+            print(told(speak("checked.finding", place=report.folder, said=said)))
         for finding in report.findings:
-            print(told(f"{report.folder}: {finding.said(speak)}"))
+            said = finding.said(speak)
+            print(told(speak("checked.finding", place=report.folder, said=said)))
     several = all(report.folder != args.folder for report in reports)
     # claims stand beside evidence folders
     held = _check_claims(args.folder, args.lang) if several else True
@@ -241,10 +242,11 @@ def _check_claims(folder: Path, lang: str) -> bool:
     except EvidenceError as error:  # what cannot be trusted is a finding, like any other
         print(told(f"{folder}: {error.cause} {error.remedy}"))
         return False
+    lines = [*claims.problems(report, lang), *claims.notes(report, lang)]
     if report.sound:
-        print(f"{place}: {text('claim.all_hold', lang, claims=len(report.claims))}")
-    for line in (*claims.problems(report, lang), *claims.notes(report, lang)):
-        print(f"{place}: {line}")
+        lines.insert(0, text("claim.all_hold", lang, claims=len(report.claims)))
+    for line in lines:
+        print(text("checked.finding", lang, place=place, said=line))
     return report.sound
 
 

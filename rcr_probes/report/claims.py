@@ -59,7 +59,11 @@ def problems(report: Report, lang: str = "en") -> list[str]:
         )
         for one in report.unshown
     ]
-    return [printable(f"{name}: {said}") for name, said in found if said is not None]
+    return [
+        printable(text("checked.finding", lang, place=name, said=said))
+        for name, said in found
+        if said is not None
+    ]
 
 
 def notes(report: Report, lang: str = "en") -> list[str]:
@@ -79,8 +83,9 @@ def asked(where: Where, lang: str) -> str:
 def _lines(one: Claimed, lang: str) -> list[str]:
     claim = one.outcome.claim
     why = problem(one, lang)
+    held = text("claim.holds" if why is None else "claim.fails", lang)
     return [
-        f"{claim.id}: {text('claim.holds' if why is None else 'claim.fails', lang)}",
+        text("checked.finding", lang, place=claim.id, said=held),
         *(f"  {line}" for line in _body(one, claim, lang)),
         *([] if why is None else [f"  {why}"]),
         f"  {text('claim.not_shown', lang, said=claim.not_shown(lang))}",

@@ -69,6 +69,10 @@ def test_check_names_what_is_not_to_be_trusted(
     out = capsys.readouterr().out
     assert "all/good: sound, captures: 6" in out
     assert f"all/bad: {CAPTURES}" in out
+    rcr("check", "all", "--lang", "zh")
+    out = capsys.readouterr().out
+    assert "all/good：可信，捕获：6 条" in out
+    assert f"all/bad：{CAPTURES}" in out
 
 
 def claims_of(folder: Path, **changes: object) -> Path:
@@ -102,6 +106,8 @@ def test_check_evaluates_the_claims_of_a_folder_of_folders(
     *_, holding, note = capsys.readouterr().out.splitlines()
     assert holding == f"{every}/claims.toml: all hold, claims: 1"
     assert note.startswith(f"{every}/claims.toml: note: captures of good that no claim")
+    assert rcr("check", every, "--lang", "zh") == 0
+    assert f"{every}/claims.toml：全部成立，主张：1 条\n" in capsys.readouterr().out
     claims_of(good, expect=1)
     assert rcr("check", every) == 1
     out = capsys.readouterr().out
@@ -123,7 +129,7 @@ def test_show_claims_tells_what_each_rests_on(
     every = claims_of(Path(shutil.copytree(article, tmp_path / "all" / "good")))
     [digest] = [c.facts_sha256 for c in store.read(article).captures() if c.cell.id == P3]
     capture = f"good/{CAPTURES}:4"
-    for lang, words in (("en", ["P3: holds", "Effects: 2."]), ("zh", ["P3: 成立", "效果数为 2。"])):
+    for lang, words in (("en", ["P3: holds", "Effects: 2."]), ("zh", ["P3：成立", "效果数为 2。"])):
         assert rcr("show", every, "--claims", "--lang", lang) == 0
         out = capsys.readouterr().out
         assert all(word in out for word in (*words, "policy = resume", capture, P3, digest))
