@@ -7,7 +7,7 @@ import importlib
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,19 +78,23 @@ def selected(*names: str, **chosen: Sequence[str] | None) -> Plan:
     """
     axes = {"points": "point", "dedupe": "dedupe", "digests": "digest"}
     wanted = {name: checked(name, given) for name, given in chosen.items() if given is not None}
+    every = [cell for name in names for cell in plans.read(name).cells]
     cells = dict.fromkeys(
         cell
-        for name in names
-        for cell in plans.read(name).cells
+        for cell in every
         if all(getattr(cell, axes[axis]) in values for axis, values in wanted.items())
     )
     if not cells:
-        asked = ", ".join(f"{name} = {values}" for name, values in wanted.items())
+        there = {axis: [*dict.fromkeys(getattr(c, axes[axis]) for c in every)] for axis in wanted}
         raise PlanError(
-            f"No cell of {' or '.join(names) or 'no plan'} has {asked or 'anything'}.",
-            "Choose more values.",
+            f"No cell of {' or '.join(names) or 'no plan'} has {_choice(wanted) or 'anything'}.",
+            f"Choose among what is there: {_choice(there)}.",
         )
     return Plan(" and ".join(names), tuple(cells))
+
+
+def _choice(values: Mapping[str, Sequence[str]]) -> str:
+    return ", ".join(f"{name} = {[*some]}" for name, some in values.items())
 
 
 def real_runtimes(which: str) -> Evidence:

@@ -34,9 +34,13 @@ def test_the_choices_narrow_the_cells() -> None:
 
 
 def test_a_choice_that_leaves_nothing_is_refused() -> None:
-    """The point exists, and this plan has no cell there."""
-    with pytest.raises(PlanError, match="No cell of article has points"):
-        notebook.selected("article", points=["after_action"])
+    """The point exists, and this plan has no cell there; what it does have is said."""
+    with pytest.raises(PlanError, match="No cell of article has points") as caught:
+        notebook.selected("article", points=["after_action"], dedupe=["none"])
+    assert caught.value.remedy == (
+        "Choose among what is there: points = ['none', 'approval_audit', 'start_audit', "
+        "'completion_audit'], dedupe = ['none', 'operation_key']."
+    )
 
 
 @pytest.mark.parametrize(
