@@ -77,7 +77,8 @@ def test_a_cell_that_the_other_folder_lacks_is_listed(
 ) -> None:
     """And is no difference."""
     said = against(tmp_path, made.capture(made.P3), lang=lang)
-    assert said[0].startswith({"en": "The same facts: ", "zh": "事实相同："}[lang])
+    same = "The same facts: none differs (pairs of matching rows: 1, values compared: "
+    assert said[0].startswith({"en": same, "zh": "事实相同：1 对匹配的行，"}[lang])
     assert said[1].startswith(heading)
     assert said[2:] == [f"  {made.CONTROL.id}", f"  {made.LEFT.id}"]
 
