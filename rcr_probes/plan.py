@@ -102,11 +102,13 @@ def _no_file(path: Path) -> PlanError:
     """There is none; a plan that is spelt nearly so is a file beside it, or a shipped one."""
     import difflib  # only where something is already wrong
 
-    beside = {str(file) for file in path.parent.glob("*.toml")}
-    near = difflib.get_close_matches(str(path), [*shipped(), *sorted(beside)], n=1)
+    # Compared without what all of them share, and a shipped one before a file of its name.
+    known = {file.stem: str(file) for file in sorted(path.parent.glob("*.toml"))}
+    known |= {name: name for name in shipped()}
+    near = difflib.get_close_matches(path.stem, known, n=1)
     listed = f"The plans that come with rcr are named without .toml: {', '.join(shipped())}"
     return PlanError(
-        f"There is no plan file {path}.", f"Did you mean {near[0]}?" if near else listed
+        f"There is no plan file {path}.", f"Did you mean {known[near[0]]}?" if near else listed
     )
 
 

@@ -152,8 +152,16 @@ def test_a_plan_that_does_not_exist_says_which_do(tmp_path: Path) -> None:
     """A misspelt name is answered with the nearest; a path with the path."""
     with pytest.raises(UnknownName, match="Did you mean 'article'"):
         plan.read("artcle")
-    with pytest.raises(PlanError, match="There is no plan file"):
+    with pytest.raises(PlanError, match="There is no plan file") as caught:
         plan.read(tmp_path / "none.toml")
+    assert caught.value.remedy.startswith("The plans that come with rcr are named")
+    (tmp_path / "loc.toml").write_text("")  # what both end in makes no name like another
+    with pytest.raises(PlanError, match="The plans that come with rcr are named"):
+        plan.read(tmp_path / "none.toml")
+    with pytest.raises(PlanError, match=f"Did you mean {tmp_path}/loc.toml"):
+        plan.read(tmp_path / "lco.toml")
+    with pytest.raises(PlanError, match="Did you mean article"):
+        plan.read(tmp_path / "artcle.toml")
     latin = tmp_path / "latin.toml"
     latin.write_bytes("# caf\xe9\n".encode("latin-1"))
     with pytest.raises(PlanError, match="not UTF-8"):
