@@ -55,7 +55,7 @@ def opened(package: str | os.PathLike[str]) -> Iterator[Path]:
         raise NotEvidence(f"There is no {place}.", "Name the package's folder or its .zip.")
     if place.suffix.lower() != SUFFIX and not zipfile.is_zipfile(place):
         raise NotEvidence(
-            f"{place} is neither a folder nor a .zip.", "Name the package's folder or its .zip."
+            f"{place} is neither a folder nor a .zip.", "Name a folder, or a package's .zip."
         )
     with tempfile.TemporaryDirectory(prefix="rcr-package-") as temporary:
         folder = Path(temporary, place.stem.strip(".") or "package")  # errors name it so

@@ -160,7 +160,7 @@ def test_a_file_is_no_folder(tmp_path: Path, capsys: Captured) -> None:
     assert "file" in refused(capsys, "run", "article", "--into", file)
     assert "file" in refused(capsys, "run", "article", "--into", file / "below")
     assert "file" in refused(capsys, "show", file)
-    assert "file" in refused(capsys, "check", file)
+    assert "Name a folder, or a package's .zip" in refused(capsys, "check", file)
     assert file.read_text(encoding="utf-8") == "mine"
 
 
