@@ -141,7 +141,7 @@ def origin(raised: BaseException) -> bytes:
 
     The module ``traceback`` would say more, and cost each refused recovery several milliseconds.
     """
-    said = " ".join(str(raised).splitlines())
+    said = " ".join(line.strip() for line in str(raised).splitlines())
     return f"{type(raised).__name__}: {said} ({where(raised)})\n".encode(errors="replace")
 
 

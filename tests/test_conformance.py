@@ -132,7 +132,7 @@ BREACHES = {
         "return Recorded(",
         "return None and Recorded(",
         "can always be read",
-        "state() must return a Recorded",
+        "state() returned None. Return a Recorded. (",
     ),
     "says a state that it does not explain": (
         '"done": "done", "missing"',
