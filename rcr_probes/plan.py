@@ -170,7 +170,9 @@ def _parsed(text: str, origin: str) -> Plan:
         raise PlanError(f"The plan {origin!r} is not TOML: {error}.", "Mend that line.") from error
     for key in data:
         if key not in ("name", "cells"):
-            raise UnknownName("key of a plan", key, ("name", "cells"))
+            runtime = "It describes a runtime, which a plan names: docs/own-runtime.md."
+            beside = runtime if "command" in data else ""
+            raise UnknownName("key of a plan", key, ("name", "cells"), beside)
     name, tables = data.get("name", origin), data.get("cells")
     if not isinstance(name, str):
         raise PlanError(f"The plan's name is {name!r}.", "Give it a name, in quotes.")

@@ -134,6 +134,7 @@ def test_lists_are_multiplied_and_values_are_kept(tmp_path: Path) -> None:
         ("cells = [1]\n", "no table", "[[cells]]"),
         ('name = 1\n[[cells]]\npoint = "none"\n', "name", "quotes"),
         ('[[cell]]\npoint = "none"\n', "key of a plan", "Did you mean 'cells'"),
+        ('command = ["sh"]\n[says]\n', "key of a plan", "It describes a runtime"),
         ("name = \n", "not TOML", "line 1"),
     ],
 )

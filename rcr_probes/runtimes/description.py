@@ -50,7 +50,8 @@ def read(path: Path) -> Described:
     data = _data(path)
     for key in data:
         if key not in _KEYS:
-            wrong = UnknownName("key", key, _KEYS)
+            beside = f"It is a plan: rcr run {path}" if "cells" in data else ""
+            wrong = UnknownName("key", key, _KEYS, beside)
             raise RuntimeUnusable(f"{path}: {wrong.cause}", wrong.remedy)
     for key in _REQUIRED:
         if key not in data:

@@ -33,6 +33,7 @@ WRONG: Mapping[str, tuple[Mapping[str, Any] | str, str]] = {
     "no state": ({"says": {}}, "says explains no state"),
     "a way that all have": ({"recoveries": ["again"]}, "'again' is a way that every runtime has"),
     "no way": ({"recoveries": ["resume", "never"]}, "'never' is a way that every runtime has"),
+    "a plan": ('name = "p"\n[[cells]]\npoint = "none"\n', "is a plan: rcr run mine/runtime.toml"),
     "TOML": ("command = [", "is not TOML"),
 }
 
