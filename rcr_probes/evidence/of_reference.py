@@ -89,6 +89,10 @@ AUDITED: Mapping[str, str | None] = {
 _BROKEN = ("empty", "cut", "older_cut")
 # What the kernel says where /dev/null is flushed: an append that is lost is then told of.
 _NOT_FLUSHED = "EINVAL"
+# States in which no approval stands, and those in which one does. ``verification_required`` may be
+# either: recovery also says so of a record that it found without an approval.
+NOT_STANDING = (*NO_RECORD, "pending_approval", "rejected", "cancelled", "expired", "stale")
+_STANDING = ("approved", "executing", "failed", "succeeded", "partial_failed")
 # Variant → the digests whose recomputed request is another one to its digest.
 _SEEN: Mapping[str, tuple[str, ...]] = {
     BASELINE: ("changed", "volatile"),
@@ -256,10 +260,22 @@ def _digests(measured: Measurement) -> Iterator[str]:
     """Its digest sees a changed request, and neither a session nor an order of keys.
 
     The baseline's sees also what has no meaning, and not all that has; the other is of the meaning.
+    It can always compute that of the request in hand, and stores one where an approval stands.
     """
     changed = measured.cell.digest in _SEEN.get(measured.cell.variant or "", _SEEN[BASELINE])
     for observed in measured.observations:
         stored, in_hand = observed.recorded.approved_digest, observed.recorded.current_digest
+        status, there = observed.recorded.status, stored is not None
+        if status in (NOT_STANDING if there else _STANDING):
+            yield (
+                f"its record says {status!r} after {observed.after}, "
+                f"and {'a' if there else 'no'} digest of an approved request."
+            )
+        if (in_hand is None) != (status == UNREADABLE):
+            yield (
+                f"its record says {status!r} after {observed.after}, "
+                f"and {'no' if in_hand is None else 'a'} digest of the request in hand."
+            )
         if None not in (stored, in_hand) and changed == (stored == in_hand):
             yield (
                 f"its request is {measured.cell.digest!r}, but the two digests after "

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rcr_probes.reference.records import Record, Status
 
 # No approval stands in these: not yet, no more, or not for the request in hand.
-_NOT_STANDING: frozenset[Status] = frozenset(
+NOT_STANDING: frozenset[Status] = frozenset(
     {"pending_approval", "rejected", "cancelled", "expired", "stale"}
 )
 
@@ -37,7 +37,7 @@ def usable(record: Record, now: float) -> bool:
 
 def standing(record: Record) -> bool:
     """Whether its approval stands, for the request whose digest the record holds."""
-    return record.decided_by is not None and record.status not in _NOT_STANDING
+    return record.decided_by is not None and record.status not in NOT_STANDING
 
 
 def _dead(pid: int | None) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from rcr_probes.evidence import of_reference, store
+from rcr_probes.reference import lapse
 from rcr_probes.reference.adapter import ApprovalRuntime
 from rcr_probes.reference.records import ExecutionStatus, Status
 from rcr_probes.vocabulary import NO_RECORD, UNREADABLE
@@ -145,6 +146,24 @@ WAYS = {
         "had not come to 'approval_audit'",
     ),
     "call of another key": (P3, every("call", operation_key="x"), "not the operation's key"),
+    "digest of an approval that stands, left out": (
+        P3,
+        put("observations.0.recorded.approved_digest", None),
+        "'failed' after fault, and no digest of an approved request",
+    ),
+    "digest of an approval that does not stand": (
+        P3,
+        together(
+            put("observations.1.recorded.status", "stale"),
+            put("observations.1.recorded.execution", "not_started"),
+        ),
+        "'stale' after recover, and a digest of an approved request",
+    ),
+    "digest of the request in hand, left out": (
+        P3,
+        put("observations.0.recorded.current_digest", None),
+        "'failed' after fault, and no digest of the request in hand",
+    ),
     "what its states say": (P3, put("says.failed", "not_done"), "is not what they say"),
 }  # fmt: skip
 
@@ -162,6 +181,7 @@ def test_what_is_known_of_the_reference_is_what_it_says_of_itself() -> None:
     assert ApprovalRuntime.says == of_reference.SAYS
     assert set(of_reference.SAYS) == set(get_args(Status))
     assert of_reference.STATES.keys() - NO_RECORD == set(get_args(Status))
+    assert set(of_reference.NOT_STANDING) == {*NO_RECORD, *lapse.NOT_STANDING}
     told = {word for words in of_reference.STATES.values() for word in words}
     assert told - {None} == set(get_args(ExecutionStatus))
 
