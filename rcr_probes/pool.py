@@ -166,18 +166,20 @@ class LeanWorker:
         line = self._line((_PHASES + len(recoveries)) * job.deadline + _GRACE)
         self._used = time.monotonic()
         self._unanswered.popleft()
-        if line.endswith(b"\n"):
-            try:
-                return seal.decode(line, "worker")
-            except EvidenceError:
-                return worker.broken(job, "its capture cannot be read")
+        capture = _answered(job, line)
+        if capture is not None:
+            return capture
         self.end()
-        capture = worker.left_by(job)
+        if line.endswith(b"\n"):  # somebody else wrote there: whose the next lines are, none knows
+            capture = worker.broken(job, "what its worker said is not its capture")
+        else:
+            capture = worker.left_by(job)
         if not job.keep:
             folder.remove(job.folder)
         waiting, self._unanswered = self._unanswered, deque()
         self._start()
         for other in waiting:
+            folder.remove(other.folder)  # it may have been begun
             self.send(other)
         return capture
 
@@ -214,3 +216,14 @@ class LeanWorker:
             self._read += data
         line, newline, self._read = self._read.partition(b"\n")
         return line + newline
+
+
+def _answered(job: Job, line: bytes) -> Capture | None:
+    """The capture that a worker's line holds; None where it is not whole, or not of this job."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        capture = seal.decode(line, "worker")
+    except EvidenceError:
+        return None
+    return capture if capture.cell == job.cell else None

@@ -298,4 +298,5 @@ if __name__ == "__main__":
     private = os.dup(1)
     os.dup2(2, 1)
     with os.fdopen(private, "wb") as captures:
+        os.register_at_fork(after_in_child=captures.close)  # a phase has nothing to say there
         serve(sys.stdin.buffer, captures, int(sys.argv[2]))

@@ -12,6 +12,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -342,6 +343,29 @@ class Piped(Plain):
     def start(self, operation: Operation) -> None:
         super().start(operation)
         os.mkfifo(operation.folder.parent / "world" / "pipe")
+
+
+class Interjects(Plain):
+    """Writes a line into every pipe that it finds open, whoever reads there."""
+
+    def start(self, operation: Operation) -> None:
+        interject()
+        super().start(operation)
+
+
+class InterjectsWhereAsked(Plain):
+    """Does so wherever its state is asked for, in the harness's own process too."""
+
+    def state(self, operation: Operation) -> Recorded:
+        interject()
+        return super().state(operation)
+
+
+def interject() -> None:
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if int(name) > 2 and stat.S_ISFIFO(os.fstat(int(name)).st_mode):
+                os.write(int(name), b"garbage\n")
 
 
 class Vandal(Plain):

@@ -84,6 +84,8 @@ WRONGS = {
     "Interrupts": ("never", "blocked"),
     "Denies": ("again", "blocked"),
     "Piped": ("never", "unknown"),
+    "Interjects": ("never", "protected"),
+    "InterjectsWhereAsked": ("never", "unknown"),
     "Vandal": ("again", "unknown"),
     "Stubborn": ("never", "protected"),
     "Floating": ("never", "unknown"),
