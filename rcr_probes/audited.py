@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import stat
+import errno
 
 import msgspec
 
@@ -15,17 +14,9 @@ from rcr_probes.vocabulary import UNREADABLE
 def lines(path: str) -> list[dict[str, Json]]:
     """What each whole line of an audit file tells; nothing where a fault stands."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return []
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return []  # a device that a fault put there, which may never come to an end
-        whole = files.rest(fd).split(b"\n")[:-1]
-    except OSError:
-        return []
-    finally:
-        os.close(fd)
+        whole = files.read(path).split(b"\n")[:-1]
+    except OSError as error:
+        return [{"event": UNREADABLE}] if error.errno == errno.EFBIG else []
     return [_event(line) for line in whole]
 
 
@@ -34,7 +25,7 @@ def _event(line: bytes) -> dict[str, Json]:
     try:
         told = msgspec.json.decode(line, type=dict[str, Json])
         event = {"event": str(told["event"])}
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
         return {"event": UNREADABLE}
     reasons = told.get("reasons")
     coded = isinstance(reasons, list) and all(isinstance(r, str) for r in reasons)

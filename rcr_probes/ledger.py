@@ -114,7 +114,7 @@ def read(path: str, kind: type[Line]) -> Ledger[Line]:
     for number, raw in enumerate(whole, 1):
         try:
             lines.append(decoder.decode(raw))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             damage.append(f"{name}:{number}: not a ledger line")
     if tail:
         damage.append(f"{name}:{len(whole) + 1}: torn, no newline at its end")

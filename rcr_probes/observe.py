@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from rcr_probes import faults, fence, folder, held, ledger, process, receiving
+from rcr_probes import faults, fence, files, folder, held, ledger, process, receiving
 from rcr_probes.errors import code_of
 from rcr_probes.faults import Target
 from rcr_probes.ledger import CallLine, EffectLine, EventLine, Ledger
@@ -230,8 +230,8 @@ def state(
     try:
         if asked is None:
             return recorded(runtime, operation), ()
-        with open(os.path.join(place, folder.STATE), "rb") as file:
-            return msgspec.json.decode(file.read(), type=Recorded), damage
+        data = files.read(os.path.join(place, folder.STATE))
+        return msgspec.json.decode(data, type=Recorded), damage
     except Exception as error:
         why = code_of(error) if asked is None else _why(lines, asked, error)
         return Recorded(UNREADABLE), (f"record: cannot be read ({why})", *damage)

@@ -7,6 +7,7 @@ after its imports; docs/design.md §4 says what must not be imported here.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -20,6 +21,7 @@ import msgspec
 
 from rcr_probes import (
     executors,
+    files,
     folder,
     linux,
     observe,
@@ -101,7 +103,10 @@ def run_cell(job: Job) -> Capture:
     )
     data = msgspec.json.encode(Measured(measurement, circumstances))
     # On disk before anything judges it: whatever the judge does, no data is lost.
-    with open(os.path.join(job.folder, folder.MEASURED), "wb") as file:
+    path = os.path.join(job.folder, folder.MEASURED)
+    with contextlib.suppress(OSError):  # a runtime may have put something there, such as a pipe
+        os.unlink(path)
+    with open(path, "xb") as file:
         file.write(data)
     return _sealed(msgspec.json.decode(data, type=Measured))  # judged is what a reader will read
 
@@ -109,11 +114,13 @@ def run_cell(job: Job) -> Capture:
 def left_by(job: Job) -> Capture:
     """The capture of a cell whose worker died over it: of what it had measured, if it had."""
     try:
-        with open(os.path.join(job.folder, folder.MEASURED), "rb") as file:
-            data = file.read(LONGEST)  # of a longer one no capture could be made
-        capture = _sealed(msgspec.json.decode(data, type=Measured))
-    except (OSError, msgspec.DecodeError):
+        data = files.read(os.path.join(job.folder, folder.MEASURED))
+        measured = msgspec.json.decode(data, type=Measured)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        measured = None
+    if measured is None or measured.measurement.cell != job.cell:
         return broken(job, "the worker process died")
+    capture = _sealed(measured)
     return capture if len(seal.encode(capture)) <= LONGEST else _too_long(job)
 
 
@@ -157,9 +164,9 @@ def _measure(job: Job, ended: dict[str, Ended]) -> Measurement:
     runtime = load(cell.runtime)
     folder.make(place, cell)
     in_hand = phase.operation(cell, place, "recover", executors.make(place, cell.dedupe, _mute))
-    files = offered(runtime, "files")(in_hand)
+    named = offered(runtime, "files")(in_hand)
     with receiving.before(place, cell) as served:
-        site = Site(place, cell, job.start, job.deadline, runtime, in_hand, files, served.settle)
+        site = Site(place, cell, job.start, job.deadline, runtime, in_hand, named, served.settle)
         with recovery.original(site, _strike) as original:
             ended["fault"] = original.ended
             first, last, forced, lines = _observed(site, served, original, ended)

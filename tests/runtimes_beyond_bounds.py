@@ -6,6 +6,7 @@ Plans name them ``tests.runtimes_beyond_bounds:factory``.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -72,3 +73,65 @@ class Hoards(Plain):
     def start(self, operation: Operation) -> None:
         super().start(operation)
         (operation.folder.parent.parent / "hoard").write_bytes(bytes(10 << 20))
+
+
+class Replaces(Plain):
+    """Puts something else in the place of files that the harness has of its cell."""
+
+    replaced: tuple[str, ...] = ("world/effects.jsonl", "harness/measured.json")
+
+    def start(self, operation: Operation) -> None:
+        super().start(operation)
+        for name in self.replaced:
+            path = operation.folder.parent / name
+            path.unlink(missing_ok=True)
+            self.put(path)
+
+    def put(self, path: Path) -> None:
+        raise NotImplementedError
+
+
+class Pipes(Replaces):
+    """A pipe to which nobody writes."""
+
+    def put(self, path: Path) -> None:
+        os.mkfifo(path)
+
+
+class Endless(Replaces):
+    """A device that takes every event, and never comes to an end."""
+
+    replaced = ("harness/events.jsonl",)
+
+    def put(self, path: Path) -> None:
+        path.symlink_to("/dev/zero")
+
+
+class Hollow(Replaces):
+    """A file of a size that no memory has, and of no block on the disk."""
+
+    def put(self, path: Path) -> None:
+        with open(path, "wb") as file:
+            file.truncate(1 << 40)
+
+
+class Misleads(Plain):
+    """Leaves a measurement of its own in the harness's place, and kills the worker."""
+
+    left = b""
+
+    def start(self, operation: Operation) -> None:
+        (operation.folder.parent / "harness" / "measured.json").write_bytes(self.left)
+        os.kill(os.getppid(), signal.SIGKILL)
+
+
+class MisleadsDeeply(Misleads):
+    """One that nobody can read to its end."""
+
+    left = b'{"measurement":' * 200_000
+
+
+class MisleadsInNoText(Misleads):
+    """One that is no text."""
+
+    left = b'{"measurement":{"source":"\xff"}}'

@@ -58,8 +58,9 @@ recording: errors vocabulary model folder linux runtime executors phase process 
 following: tracer strace
 generated: errors vocabulary model runtime following
 foreign: errors model folder runtime phase
-observe: errors vocabulary model fence held ledger folder faults runtime receiving phase process
-worker: errors vocabulary model room recovery ledger folder linux request runtime executors
+observe: errors vocabulary model files fence held ledger folder faults runtime receiving phase
+    process
+worker: errors vocabulary model files room recovery ledger folder linux request runtime executors
     receiving phase process traced outage observe evidence
 plan: errors vocabulary model recoverable possible runtime following generated product
 pairwise:
@@ -72,7 +73,7 @@ run: errors vocabulary model room folder linux worker plan pool versions cluster
 strace:
 evidence: errors vocabulary model eligibility judge recoverable possible witness request strace
 receiver: errors
-probe: errors vocabulary model room linux request following scratch strace evidence receiver
+probe: errors vocabulary model files room linux request following scratch strace evidence receiver
 reference: errors vocabulary model points eligibility witness fence files runtime
 runtimes: errors vocabulary model points linux runtime
 contrast: errors vocabulary model points runtime runtimes

@@ -240,3 +240,20 @@ def test_what_a_runtime_writes_is_bounded_and_removed(tmp_path: Path) -> None:
     assert "takes more than" in " ".join(damage(boasts))
     assert {c.judgement.verdict and c.judgement.verdict.verdict for c in fine} == {"protected"}
     assert check(tmp_path / "odd").findings == ()
+
+
+def test_what_a_runtime_puts_in_place_of_the_harness_s_files_is_not_read(tmp_path: Path) -> None:
+    """No worker waits for it or fills the memory, and no run ends over it: the cell is unknown."""
+    put = [Cell(runtime=f"{MINE}:{name}", **CONTROL) for name in ("Pipes", "Endless", "Hollow")]
+    names = ("MisleadsDeeply", "MisleadsInNoText")
+    left = [Cell(runtime=f"{MINE}:{name}", **CONTROL) for name in names]
+    plan = Plan("replaced", (*put, *left, Cell(**CONTROL)))
+    *captures, fine = runs.run(plan, tmp_path / "replaced", workers=1, deadline=5.0).captures()
+    said = [" ".join(damage(capture)) for capture in captures]
+    whys = ("FOLDER_DAMAGED", "events.jsonl: cannot be read (EINVAL)", "EFBIG")
+    for told, why in zip(said, whys, strict=False):
+        assert why in told
+    assert all("the worker process died" in told for told in said[len(put) :])
+    assert fine.judgement.verdict
+    assert fine.judgement.verdict.verdict == "protected"
+    assert check(tmp_path / "replaced").findings == ()

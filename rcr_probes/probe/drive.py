@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rcr_probes import linux, room, strace
+from rcr_probes import files, linux, room, strace
 from rcr_probes.errors import RcrError
 from rcr_probes.evidence.received import DONE
 from rcr_probes.model import Cell
@@ -262,8 +262,8 @@ class _Runner:
         """The last lines that setup and worker printed, or the recovery, for a person."""
         output = self._recovery_output if recovery else self._output
         try:
-            with open(output, "rb") as file:  # it may be large: its end alone is read
-                file.seek(max(0, os.stat(output).st_size - _READ))
+            with open(files.opened(output), "rb") as file:  # it may be large: its end alone is read
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _READ))
                 lines = file.read(_READ).decode(errors="replace").strip().splitlines()[-_TAIL:]
         except OSError:
             return ()
