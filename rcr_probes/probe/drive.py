@@ -148,16 +148,33 @@ def changes(path: str, place: Path, commands: Commands) -> list[Target]:
         path: the watched folder or file; ``{folder}`` in it is filled in.
         place: a folder for this run; it does not exist yet.
         commands: what to run.
+
+    Raises:
+        RcrError: its setup failed, a command wrote more than it may, or a file's name is no text,
+            which no cell can hold.
     """
     with _ready(place, commands) as run:
         below = trace.place_of(path, run.folder)
         found = run.under_strace(below, None)
     targets: dict[CallPoint, Target] = {}
     for call in strace.calls(found.log, below):
+        if call.changes and not _is_text(call.point.file):
+            raise RcrError(
+                f"The worker changes a file whose name is no UTF-8 text: {call.point.file!r}.",
+                "Have --syscalls watch a folder, or a file, where every name is.",
+            )
         if call.changes:  # a path that leads through the folder of this run is nobody's later
             spelled = tuple(s for s in call.spelled if not os.path.isabs(s))
             targets.setdefault(call.point, Target(path, call.point, spelled))
     return list(targets.values())
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class NothingSent(RcrError):

@@ -484,6 +484,24 @@ def test_where_strace_may_not_follow_a_probe_says_so_before_anything_runs(
 
 
 @needs_strace
+def test_a_file_whose_name_is_no_text_is_refused_before_anything_strikes(
+    probe: Probe, worker: Worker, tmp_path: Path
+) -> None:
+    """No cell can name it."""
+    words = worker(
+        """
+        call("{}") == 200 or sys.exit(1)
+        open(os.fsencode(os.environ["RCR_FOLDER"]) + os.environb[b"NAMED"], "w").close()
+        """
+    )
+    named = os.fsdecode(b"NAMED=/a\xff")
+    done = probe("--syscalls", "{folder}", "--", "env", named, *words[1:])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "whose name is no UTF-8 text: 'a\\udcff'" in done.stderr
+    assert not (tmp_path / "found").exists()
+
+
+@needs_strace
 def test_a_kill_of_many_threads_is_placed_at_the_one_that_made_the_call(
     probe: Probe, worker: Worker
 ) -> None:
