@@ -7,7 +7,15 @@ from dataclasses import fields, replace
 from functools import partial
 
 from rcr_probes import possible, recoverable, strace
-from rcr_probes.evidence import course, executed, of_reference, outages, received, recovered
+from rcr_probes.evidence import (
+    course,
+    executed,
+    lanes,
+    of_reference,
+    outages,
+    received,
+    recovered,
+)
 from rcr_probes.evidence.derive import derive
 from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.model import Capture, Cell, Judgement, Measurement, Verdict, canonical_json
@@ -77,7 +85,7 @@ def found(capture: Capture) -> Iterator[tuple[str, str]]:
 
 def _modules(measured: Measurement) -> Iterator[course.Looks]:
     """What a measurement is held against: what holds of every one, and of its own runtime."""
-    yield from (course.LOOKS, executed.LOOKS, outages.LOOKS, recovered.LOOKS)
+    yield from (lanes.LOOKS, course.LOOKS, executed.LOOKS, outages.LOOKS, recovered.LOOKS)
     if measured.cell.runtime == REFERENCE and course.ran(measured):
         yield of_reference.LOOKS
     if measured.cell.runtime == WORKER and not measured.published:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rcr_probes.errors import EvidenceError
+from rcr_probes.evidence import lanes
 from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.model import Capture, Circumstances, Judgement, Measurement
 
@@ -20,14 +21,17 @@ def encode(capture: Capture) -> bytes:
 
 
 def decode(line: bytes, place: str) -> Capture:
-    """The capture that a line holds; its shape is validated, its digest is not.
+    """The capture that a line holds; its shape is validated, also of its events, its digest is not.
 
     Raises:
         EvidenceError: the line is no capture; ``place`` says where it stands.
     """
+    remedy = "Restore the file, or run the plan again."
     try:
-        return msgspec.json.decode(line, type=Capture)
+        capture = msgspec.json.decode(line, type=Capture)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise EvidenceError(
-            place, f"no capture ({error}).", "Restore the file, or run the plan again."
-        ) from error
+        raise EvidenceError(place, f"no capture ({error}).", remedy) from error
+    odd = lanes.problem(capture.measurement)
+    if odd:
+        raise EvidenceError(place, f"no capture ({odd.removesuffix('.')}).", remedy)
+    return capture

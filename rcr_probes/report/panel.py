@@ -224,8 +224,8 @@ class Panel:
         """A mark, and a line for as long as the observations prove that the effect exists."""
         name, before = str(event.value["effect_id"]), self._of("effect").index(event)
         style = _EFFECT if before < self._capture.measurement.approved.effects else _SURPLUS
-        last = self._capture.measurement.observations[-1]
-        if any(effect.effect_id == name for effect in last.effects or ()):
+        last = self._capture.measurement.observations[-1:]  # evidence from elsewhere may lack it
+        if any(effect.effect_id == name for seen in last for effect in seen.effects or ()):
             ends, y = [self._at[event.seq], self.right], _ROWS["effect"] - 0.07 * before
             self._axes.plot(ends, [y, y], color=style["mfc"], lw=2, alpha=0.5, zorder=2)
         self._mark(event, **style, ms=17 if style is _SURPLUS else 19)

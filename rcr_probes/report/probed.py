@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from rcr_probes.errors import EvidenceError
+from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture
 from rcr_probes.report.sentences import AT_CALL, STRUCK, said, sentence, struck
@@ -40,8 +42,20 @@ def sentences(evidence: Evidence, lang: str) -> list[str]:
 
 
 def shown(evidence: Evidence) -> list[Capture]:
-    """The captures that are shown: the control once, and every strike."""
+    """The captures that are shown: the control once, and every strike.
+
+    Raises:
+        EvidenceError: it lacks what every probe has: its two controls, and of each capture an
+            observation after either phase, and a verdict.
+    """
     captures = list(evidence.captures())
+    whole = (len(c.measurement.observations) == 2 and c.judgement.verdict for c in captures)
+    if len(captures) < 2 or not all(whole):
+        raise EvidenceError(
+            CAPTURES,
+            "holds no probe of a worker: a control, an observation or a verdict is missing.",
+            f"See what is wrong with: rcr check {evidence.folder}",
+        )
     first, second = captures[:2]
     alike = _row(first, "en") == _row(second, "en")
     return [first, *captures[2:]] if alike else captures

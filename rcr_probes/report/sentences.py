@@ -217,12 +217,13 @@ def _only_counted(events: Sequence[Event]) -> bool:
     So it is where its request differs from run to run, and is like the request of another effect.
     """
     struck = next((n for n, e in enumerate(events) if e.lane == "fault"), len(events))
-    asked = [e.value.get("payload") for e in events if e.lane == "call"]
+    sent = (e.value.get("payload") for e in events if e.lane == "call")
+    asked = dict(enumerate(sent, 1))  # an effect may name a call that is not among them
     labels: dict[Json, set[Json]] = {}
     later: set[Json] = set()
     for number, event in enumerate(events):
         if event.lane == "effect":
-            label = asked[event.value.get("call", len(asked)) - 1]
+            label = asked.get(event.value.get("call", len(asked)))
             labels.setdefault(label, set()).add(event.value["kind"])
             later |= {label} if number > struck else set()
     return any(
