@@ -88,6 +88,28 @@ def kill_with_all_below(pid: int) -> None:
             os.kill(one, signal.SIGKILL)
 
 
+def kill_marked(mark: str) -> None:
+    """Kill every process that began with this in its environment, ``NAME=value``, wherever it is.
+
+    So those are found whose parent was killed, and that nobody adopted who knows of them. One that
+    cleared its environment, or is another user's, is not.
+    """
+    killed: set[int] = set()
+    while new := [pid for pid in _marked(mark.encode()) if pid not in killed]:
+        for pid in new:
+            kill_with_all_below(pid)
+        killed.update(new)  # what they started meanwhile carries the mark, too
+
+
+def _marked(mark: bytes) -> list[int]:
+    found: list[int] = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+            if mark in file.read().split(b"\0"):
+                found.append(int(name))
+    return found
+
+
 def ends_within(pid: int, seconds: float, asked: signal.Signals | None = None) -> bool:
     """Whether a process ends so soon, once it got this signal; it is not waited for, nor reaped.
 

@@ -34,6 +34,8 @@ _PHASES = 5
 _GRACE = 30.0  # seconds for what a worker does besides: start, observe, seal
 _ENDING = 0.5  # seconds for a worker to end its phase and itself; then both are killed
 _STARTS = 3  # times that one is started which is killed as it starts
+# Names a worker in the environment of whatever it starts: where it is killed, that is left to init.
+_MARK = "RCR_WORKER"
 
 
 class Lane(Protocol):
@@ -135,10 +137,12 @@ class LeanWorker:
     def _ready(self) -> bool:
         """Start the process, and wait until it says that it is there."""
         self._read, self._used, self._over = b"", time.monotonic(), math.inf
+        self._named = f"{os.getpid()}-{time.monotonic_ns()}-{id(self)}"
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", worker.__name__, str(os.getpid()), str(self._idle)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env={**os.environ, _MARK: self._named},
             start_new_session=True,  # Ctrl-C is ours to handle: we end it in good order
         )
         try:
@@ -195,25 +199,32 @@ class LeanWorker:
         except subprocess.TimeoutExpired:  # then what it has adopted would be left, too
             linux.kill_with_all_below(self._process.pid)
             self._process.wait()
+        if self._process.returncode < 0:  # killed, perhaps by others: it ended nothing itself
+            linux.kill_marked(f"{_MARK}={self._named}")
         self._process.stdout.close()
 
     def _line(self, seconds: float) -> bytes:
         """Its next line; what there is of one where it died, or said nothing for so long.
 
-        One that is longer than any capture is not read to its end.
+        One that is longer than any capture is not read to its end. Its own end is looked for beside
+        that of its output, which a process may hold open that outlives it.
         """
         assert self._process.stdout
         fd, until = self._process.stdout.fileno(), time.monotonic() + seconds
+        over = os.pidfd_open(self._process.pid)
         poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        while b"\n" not in self._read and len(self._read) <= LONGEST:
-            left = until - time.monotonic()
-            if left <= 0 or not poll.poll(left * 1000):
-                break
-            data = os.read(fd, 1 << 16)
-            if not data:
-                break
-            self._read += data
+        for each in (fd, over):
+            poll.register(each, select.POLLIN)
+        try:
+            while b"\n" not in self._read and len(self._read) <= LONGEST:
+                left = until - time.monotonic()
+                ready = [one for one, _ in poll.poll(left * 1000)] if left > 0 else []
+                data = os.read(fd, 1 << 16) if fd in ready else b""
+                if not data:
+                    break
+                self._read += data
+        finally:
+            os.close(over)
         line, newline, self._read = self._read.partition(b"\n")
         return line + newline
 

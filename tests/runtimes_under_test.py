@@ -198,6 +198,24 @@ class EndedByANumber(Plain):
         os.kill(os.getpid(), signal.SIGRTMIN + 6)
 
 
+class ParricideOfTwo(Plain):
+    """Kills its worker, once it has left two processes in sessions of their own.
+
+    One is forked, and so holds all that this one has open; the other is a program.
+    """
+
+    def start(self, operation: Operation) -> None:
+        leave_child(operation, new_group=True)
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            time.sleep(600)
+            os._exit(0)
+        (operation.folder / "forked").write_text(str(pid))
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(600)
+
+
 class Parricide(Plain):
     """Kills the process that started it."""
 

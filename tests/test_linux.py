@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -48,6 +50,22 @@ def test_a_signal_is_called_by_its_name_or_else_by_its_number() -> None:
     assert names[signal.SIGKILL - 1] == "SIGKILL"
     assert names[signal.SIGRTMIN - 1 :][:2] == ["SIGRTMIN", f"SIGNAL_{signal.SIGRTMIN + 1}"]
     assert set(names) == SIGNALS
+
+
+def test_what_carries_a_mark_is_killed_wherever_it_is() -> None:
+    """A program in a session of its own; one that carries another mark is left alone."""
+    words = [sys.executable, "-c", "import time; time.sleep(600)"]
+    marked, other = (
+        subprocess.Popen(words, env={**os.environ, "RCR_TEST": mark}, start_new_session=True)
+        for mark in ("1", "12")
+    )
+    try:
+        linux.kill_marked("RCR_TEST=1")
+        assert marked.wait(60) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
 
 
 def fallen(parent: int) -> None:

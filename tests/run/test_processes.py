@@ -95,6 +95,19 @@ def test_a_phase_dies_with_its_worker(tmp_path: Path, start: str) -> None:
     assert ends(int(noted.read_text()))
 
 
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_what_a_killed_worker_had_below_it_is_ended(tmp_path: Path, start: str) -> None:
+    """Also in sessions of their own, and at once: what they hold open keeps nobody waiting."""
+    plan = Plan("one", (Cell(runtime=f"{MINE}:ParricideOfTwo", **CONTROL),))
+    begun = time.monotonic()
+    (capture,) = runs.run(plan, tmp_path / "one", start=start, deadline=300, keep=True).captures()
+    assert time.monotonic() - begun < 120  # and not until six phases' deadlines are over
+    assert capture.measurement.observations[0].damage == ("harness: the worker process died",)
+    for name in ("child", "forked"):
+        (noted,) = (tmp_path / "one.cells").glob(f"*/runtime/{name}")
+        assert ends(int(noted.read_text()))
+
+
 def test_what_was_measured_survives_a_worker_that_dies_judging(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
