@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Callable, Collection, Sequence
 
 from rcr_probes.errors import RcrError
 
@@ -75,17 +76,45 @@ def kill_with_all_below(pid: int) -> None:
     meanwhile was adopted, and is found by looking again. The lowest is killed first: who would
     reap it is still stopped, so that no pid can have become another's.
     """
+    _kill_stopped([pid], lambda found: [below for one in found for below in children(one)])
+
+
+def end_all_below(spared: Collection[int] = ()) -> int:
+    """Kill and reap all that this process has below it, as above; return how many there were.
+
+    It has called ``adopt_descendants``, so that whatever is left by one of them comes to it.
+
+    Args:
+        spared: children that go on, with all that they have below them.
+    """
+    here = os.getpid()
+
+    def below(found: Sequence[int]) -> list[int]:
+        own = [one for one in children(here) if one not in spared]
+        return [*own, *(below for one in found for below in children(one))]
+
+    ended = 0
+    for pid in _kill_stopped(below([]), below):  # above before below: then that is ours, too
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+            ended += 1
+    return ended
+
+
+def _kill_stopped(first: Sequence[int], look: Callable[[Sequence[int]], list[int]]) -> list[int]:
+    """Stop these, and what a look at those that were found finds besides; then kill them all."""
     found: list[int] = []
-    new = [pid]
+    new = list(first)
     while new:
         for one in new:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(one, signal.SIGSTOP)
         found += new
-        new = [below for one in found for below in children(one) if below not in found]
+        new = [one for one in dict.fromkeys(look(found)) if one not in found]
     for one in reversed(found):
         with contextlib.suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)
+    return found
 
 
 def kill_marked(mark: str) -> None:

@@ -117,7 +117,7 @@ def end(pid: int) -> None:
 
 
 def end_orphans(grace: float = _GRACE) -> int:
-    """End every child that is left, and the children that they leave in turn; return how many.
+    """End every child that is left, and all that they have below them; return how many.
 
     One that is on its way out is waited for, for so many seconds: what dies with its parent dies a
     moment later.
@@ -133,10 +133,7 @@ def end_orphans(grace: float = _GRACE) -> int:
         if time.monotonic() < until:
             time.sleep(_LOOK)
             continue
-        for pid in _children():
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            ended += 1
+        ended += linux.end_all_below(_spared)
 
 
 def _reap() -> bool:

@@ -132,19 +132,20 @@ class Running:
         return Ended(self.pid, "exit", os.WEXITSTATUS(status), took, left_behind)
 
     def _end_rest(self) -> int:
-        """End every process that is left, and what it leaves in turn; return how many lived."""
+        """End every process that is left, and all that it has below it; return how many lived."""
         until = time.monotonic() + (0.0 if self._killed else _LINGER)
         lived = 0
         while left := [pid for pid in linux.children(os.getpid()) if pid not in self._spared]:
-            for pid in left:
-                dying = self._killed and _group(pid) == self.pid
-                if dying or linux.ends_within(pid, until - time.monotonic()):
-                    os.waitpid(pid, 0)
-                    continue
-                os.kill(pid, signal.SIGKILL)
+            for pid in sorted(left, key=self._dies, reverse=True):
+                if not (self._dies(pid) or linux.ends_within(pid, until - time.monotonic())):
+                    lived += linux.end_all_below(self._spared)
+                    break
                 os.waitpid(pid, 0)
-                lived += 1
         return lived
+
+    def _dies(self, pid: int) -> bool:
+        """Whether it was killed with the command's group, and is on its way out."""
+        return self._killed and _group(pid) == self.pid
 
 
 def _fork(words: Sequence[str], environment: Mapping[str, str], output: str) -> int:
