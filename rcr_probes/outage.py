@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rcr_probes import folder, ledger, power, recorder
+from rcr_probes.contents import Change
 from rcr_probes.ledger import EventLine
 from rcr_probes.model import Cell, Json
 from rcr_probes.vocabulary import FAULTS, POWER_LOSS_LOCAL, POWER_LOSSES, state_of
@@ -87,7 +88,7 @@ def _tell(place: str, value: dict[str, Json]) -> None:
     ledger.append(path, EventLine("fault", "fault", told, os.getpid(), audit, time.time()))
 
 
-def changes_until(place: str, kind: str, until: str | None = None) -> list[power.Change]:
+def changes_until(place: str, kind: str, until: str | None = None) -> list[Change]:
     """What was done to what may be lost in a cell whose phase ran under the recorder.
 
     Args:
@@ -101,7 +102,7 @@ def changes_until(place: str, kind: str, until: str | None = None) -> list[power
     if until is not None:
         calls = calls[: reached[0]] if reached else []
     tops = _tops(kind)
-    made = [*(power.Change("make", top) for top in tops), power.Change("flush", power.HERE)]
+    made = [*(Change("make", top) for top in tops), Change("flush", power.HERE)]
     done = (c for c in recorder.changes(calls, *tops) if c.path != folder.CALLS)
     # Half of an effect is none that anybody could count.
     return made + [replace(c, whole=True) if c.path in _WORLD else c for c in done]

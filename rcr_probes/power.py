@@ -19,16 +19,16 @@ from __future__ import annotations
 import itertools
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from hashlib import sha256
 
+from rcr_probes.contents import Change, File
 from rcr_probes.vocabulary import Loss
 
 MOST = 48  # states that are explored at one point, unless others are asked for
 LARGEST = 100_000  # ways in which the names of one folder that are tied may stand
 HERE = "."  # the folder itself
 
-Do = Literal["make", "create", "write", "cut", "rename", "link", "remove", "flush"]
 State = Mapping[str, bytes | None]
 """Path below the folder → what the file holds; None of a folder."""
 
@@ -37,29 +37,6 @@ class BeyondModel(Exception):
     """The operations hold something that the model has no states for."""
 
     code = "BEYOND_MODEL"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One file operation that took effect.
-
-    Attributes:
-        do: ``make`` a folder; ``create`` a file, where there is none; ``write`` data; ``cut`` a
-            file to a length, or fill it up; ``rename``; ``link``; ``remove`` a file or a folder;
-            ``flush`` a file or a folder to the device.
-        path: below the folder; ``.`` is the folder itself.
-        to: the new path of a rename or a link.
-        at: where data is written, or the length, in bytes; None is the file's end.
-        data: what is written.
-        whole: whether it is there whole or not at all, and half of it is no state.
-    """
-
-    do: Do
-    path: str
-    to: str = ""
-    at: int | None = 0
-    data: bytes = b""
-    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,62 +101,6 @@ def told(changes: Sequence[Change], state: State) -> tuple[tuple[str, Loss], ...
     return tuple(words)
 
 
-def half(data: bytes) -> bytes:
-    """The first half of what is written, cut at a field's end where it has fields.
-
-    Fields are counted, not bytes: so the cut is at the same place whatever the numbers in them.
-    """
-    fields = data.split(b",")
-    if len(fields) > 1:
-        return b",".join(fields[: len(fields) // 2]) + b","
-    return data[: len(data) // 2]
-
-
-@dataclass(eq=False, slots=True)
-class _File:
-    """A file, by whatever names: what was flushed, and what was done since."""
-
-    flushed: bytes = b""
-    since: list[Change] = field(default_factory=list)
-    wholes: list[bytes] = field(default_factory=list)
-
-    def holds(self, kept: int | None = None, torn: bool = False) -> bytes:
-        """What it holds once so many of the changes since are there; all where None is said."""
-        held = self.flushed
-        for change in self.since[:kept]:
-            held = _changed(held, change)
-        if torn and kept is not None:
-            torn_one = self.since[kept]
-            held = _changed(held, replace(torn_one, data=half(torn_one.data)))
-        return held
-
-    def parts(self) -> Iterator[tuple[int, bool]]:
-        """Every first part of the changes since that leaves something else: from the longest.
-
-        Of those that leave the same the longest alone: a file may be written again and again, and
-        whatever it leaves is combined with whatever each other file does.
-        """
-        left = {self.holds()}
-        for kept in reversed(range(len(self.since))):
-            torn = self.since[kept].do == "write" and not self.since[kept].whole
-            for part in ((kept, True), (kept, False)) if torn else ((kept, False),):
-                held = self.holds(*part)
-                if held not in left:
-                    left.add(held)
-                    yield part
-
-    def options(self) -> frozenset[bytes]:
-        return frozenset({self.holds(), *(self.holds(*part) for part in self.parts())})
-
-
-def _changed(held: bytes, change: Change) -> bytes:
-    at = len(held) if change.at is None else change.at
-    before = held[:at].ljust(at, b"\0")
-    if change.do == "cut":
-        return before
-    return before + change.data + held[at + len(change.data) :]
-
-
 @dataclass(eq=False, slots=True)
 class _Folder:
     """A folder: its entries when it was flushed, and what was done to them since."""
@@ -228,12 +149,12 @@ class _Folder:
             if len(ways) > LARGEST:
                 raise BeyondModel(f"the names {named} changed too often")
         every = {node for way in ways for _, node in way}
-        options = {file: file.options() for file in every if isinstance(file, _File)}
+        options = {file: file.options() for file in every if isinstance(file, File)}
         of_files: set[tuple[tuple[str, bytes], ...]] = set()
         with_folders = 0
         for way in ways:
             nodes = list(dict.fromkeys(node for _, node in way))
-            files = [node for node in nodes if isinstance(node, _File)]
+            files = [node for node in nodes if isinstance(node, File)]
             many = _product(len(options[file]) for file in files)
             if len(files) < len(nodes):
                 below = [node.count() for node in nodes if isinstance(node, _Folder)]
@@ -242,13 +163,13 @@ class _Folder:
             if many <= LARGEST:  # else nobody would wait until they are all made
                 for contents in itertools.product(*(options[file] for file in files)):
                     given = dict(zip(files, contents, strict=True))
-                    of_files.add(tuple((n, given[f]) for n, f in way if isinstance(f, _File)))
+                    of_files.add(tuple((n, given[f]) for n, f in way if isinstance(f, File)))
             if max(many, len(of_files)) > LARGEST:
                 raise BeyondModel(f"the names {named} may stand in too many ways")
         return len(of_files) + with_folders
 
 
-_Node = _File | _Folder
+_Node = File | _Folder
 
 
 @dataclass(eq=False, frozen=True, slots=True)
@@ -273,7 +194,7 @@ class _Lost:
     """What a state lacks: changes of entries, and of files the changes after a first part."""
 
     names: frozenset[_Renamed] = frozenset()
-    data: Mapping[_File, tuple[int, bool]] = field(default_factory=dict)
+    data: Mapping[File, tuple[int, bool]] = field(default_factory=dict)
 
 
 _NOTHING = _Lost()
@@ -284,8 +205,8 @@ class _Disk:
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self.root = _Folder()
-        self._files: list[_File] = []
-        self._written: list[tuple[int, _File, int]] = []  # number of a change, file, place in it
+        self._files: list[File] = []
+        self._written: list[tuple[int, File, int]] = []  # number of a change, file, place in it
         for number, change in enumerate(changes):
             self._do(number, change)
         self._folders = list(_folders(self.root))
@@ -294,22 +215,20 @@ class _Disk:
         match change.do:
             case "flush":
                 node = self._node(change.path)
-                if isinstance(node, _File):
-                    node.flushed, node.since = node.holds(), []
+                if isinstance(node, File):
                     self._written = [one for one in self._written if one[1] is not node]
-                elif node is not None:
+                if node is not None:
                     node.flush()
             case "write" | "cut":
                 node = self._node(change.path)
-                if not isinstance(node, _File):
+                if not isinstance(node, File):
                     raise BeyondModel(f"{change.path} is written to, and is no file that was made")
                 self._written.append((number, node, len(node.since)))
-                node.since.append(change)
-                node.wholes.append(node.holds())
+                node.change(change)
             case "make" | "create":
                 if self._node(change.path) is None:
-                    made: _Node = _Folder() if change.do == "make" else _File()
-                    if isinstance(made, _File):
+                    made: _Node = _Folder() if change.do == "make" else File()
+                    if isinstance(made, File):
                         self._files.append(made)
                     folder, name = self._place(change.path)
                     folder.since.append(_Renamed(number, {name: made}))
@@ -377,7 +296,7 @@ class _Disk:
     def _from(self, number: int) -> _Lost:
         """All that was not flushed is lost from the change of this number on."""
         names = [one for folder in self._folders for one in folder.since if one.number >= number]
-        data: dict[_File, tuple[int, bool]] = {}
+        data: dict[File, tuple[int, bool]] = {}
         for at, file, place in self._written:
             if at >= number:
                 data.setdefault(file, (place, False))
@@ -387,7 +306,8 @@ class _Disk:
         """What a file holds, beside what it held."""
         if not state:
             return "empty"
-        whole = any(state in file.wholes for file in self._files)
+        digest = sha256(state).digest()
+        whole = any(digest in file.wholes for file in self._files)
         if live.startswith(state):
             return "shorter" if whole else "cut"
         return "older" if whole else "older_cut"

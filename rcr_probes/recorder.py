@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rcr_probes import folder, strace
-from rcr_probes.power import HERE, Change
+from rcr_probes.contents import Change
+from rcr_probes.power import HERE
 from rcr_probes.strace import Logged
 
 _LONGEST = 1 << 24  # bytes of a write that are recorded; a longer one is not whole in the log

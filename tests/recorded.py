@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rcr_probes.power import Change
+from rcr_probes.contents import Change
 from rcr_probes.recorder import own
 
 

@@ -50,9 +50,10 @@ phase: errors vocabulary model points fence held late ledger folder linux faults
     executors audited strace
 process: vocabulary room folder linux phase
 traced: vocabulary model ledger folder process strace
-power: vocabulary
-recorder: folder power strace
-outage: vocabulary model ledger folder power recorder
+contents:
+power: vocabulary contents
+recorder: folder contents power strace
+outage: vocabulary model ledger folder contents power recorder
 recording: errors vocabulary model folder linux runtime executors phase process power recorder
     outage scratch
 following: tracer strace

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rcr_probes import power
-from rcr_probes.power import HERE, BeyondModel, Change, explored, half, standing, told
+from rcr_probes.contents import Change, Content, half
+from rcr_probes.power import HERE, BeyondModel, explored, standing, told
 from rcr_probes.vocabulary import LOSSES
 
 ALL = 1_000_000
@@ -415,3 +416,25 @@ def test_what_is_written_again_and_again_is_lost_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr(power._Disk, "state", counted)
     assert len(explored(made).states) == 9
     assert len(tried) < 100
+
+
+def test_a_long_log_that_is_never_flushed_is_hashed_as_it_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The work grows with what is written, and not with its square.
+
+    Each change is made once for each state that is explored, and a few times besides.
+    """
+    work: list[int] = []
+    changed = Content.change
+
+    def counted(content: Content, change: Change) -> None:
+        work.append(1)
+        changed(content, change)
+
+    monkeypatch.setattr(Content, "change", counted)
+    lines = 1000
+    appended = [Change("write", "log", at=None, data=b"a,line,%d" % n) for n in range(lines)]
+    found = explored([Change("create", "log"), *appended])
+    assert (len(found.states), found.unexplored) == (power.MOST, 2 * lines + 2 - power.MOST)
+    assert len(work) < 60 * lines

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rcr_probes import power, recorder, strace
-from rcr_probes.power import Change
+from rcr_probes.contents import Change
 from rcr_probes.recorder import Made
 from tests.recorded import below
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rcr_probes import power, recorder, strace
+from rcr_probes.contents import Change
 from rcr_probes.reference.records import replace_file, sync_folder
 from tests.recorded import below
 
@@ -28,7 +29,7 @@ service.execute(approval.id, token, request, lambda request: {"observed_count": 
 """
 
 
-def changes(tmp_path: Path, durability: str) -> list[power.Change]:
+def changes(tmp_path: Path, durability: str) -> list[Change]:
     """What the service does to its folder from prepare to the end of execute."""
     place, log = tmp_path / "place", tmp_path / "log"
     (place / "store").mkdir(parents=True)
@@ -39,7 +40,7 @@ def changes(tmp_path: Path, durability: str) -> list[power.Change]:
     return below(done, "store")
 
 
-def losses(done: list[power.Change]) -> dict[str, set[str]]:
+def losses(done: list[Change]) -> dict[str, set[str]]:
     """Path → what the power may have done to it, in any state after any of the operations."""
     found: dict[str, set[str]] = {}
     for number, change in enumerate(done, 1):
