@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -9,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rcr_probes import room, strace
+from rcr_probes.errors import RcrError
 from rcr_probes.probe.command import FOLDER, fill
 from rcr_probes.probe.process import Ended, Running
 from rcr_probes.strace import CallPoint
 
 _PIECE = 1 << 16
 _TOLD = 1.0  # seconds in which the log has told of every thread that a kill ended
+_LARGEST = 64 << 20  # bytes of a log; some 500,000 calls, of which nobody strikes at each
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,45 +72,71 @@ def run(
         else:
             traced = strace.striking(pipe, target.point, place, strace.KILL, words, target.spelled)
         with Running(traced, environment, output, watch) as running:
-            text = _followed(running, log, timeout, place, target)
+            told = _Log(log)
+            _follow(running, told, timeout, place, target)
             ended = running.end(0)
-            return Traced(ended, text + _read(log))
+            told.read()
+            return Traced(ended, told.text())
     finally:
         os.close(log)
         os.unlink(pipe)
 
 
-def _followed(running: Running, log: int, timeout: float, place: str, target: Target | None) -> str:
+class _Log:
+    """What strace has written to a pipe so far: each byte is read and looked at once."""
+
+    def __init__(self, pipe: int) -> None:
+        self.pipe = pipe
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._open = b""  # the last line, as far as it goes
+
+    def read(self) -> bool:
+        """Read what is there; whether it tells of a kill.
+
+        Raises:
+            RcrError: it is longer than is followed.
+        """
+        new: list[bytes] = []
+        with contextlib.suppress(BlockingIOError):
+            while self._size <= _LARGEST and (piece := os.read(self.pipe, _PIECE)):
+                new.append(piece)
+                self._size += len(piece)
+        if self._size > _LARGEST:
+            raise RcrError(
+                f"What strace tells of the worker has more than {_LARGEST >> 20} MiB.",
+                "Give --syscalls a folder of fewer files, or have the worker do less in one run.",
+            )
+        self._pieces += new
+        lines, end, self._open = b"".join((self._open, *new)).rpartition(b"\n")
+        return bool(strace.killed(_decoded(lines + end)))
+
+    def text(self) -> str:
+        """All of it."""
+        return _decoded(b"".join(self._pieces))
+
+
+def _decoded(log: bytes) -> str:
+    return log.decode(errors="surrogateescape")
+
+
+def _follow(running: Running, log: _Log, timeout: float, place: str, target: Target | None) -> None:
     """Read the log until the worker ends; where it was killed at the call, kill all of it at once.
 
     A worker may be several processes, and it is the worker that is to be killed. One process may
     be several threads, whose ends the log tells one by one: that of the call may come last.
     """
     until = time.monotonic() + timeout
-    text = ""
     while True:
-        ready = running.wait(until - time.monotonic(), log)
-        if log in ready:
-            text += _read(log)
-            if target is not None and strace.killed(text):
-                if not strace.struck(text, target.point, place):
-                    until = min(until, time.monotonic() + _TOLD)
-                    continue
+        ready = running.wait(until - time.monotonic(), log.pipe)
+        if log.pipe in ready and log.read() and target is not None:
+            if strace.struck(log.text(), target.point, place):
                 running.kill()
                 running.wait(until - time.monotonic())
-                return text
+                return
+            until = min(until, time.monotonic() + _TOLD)
         if running.pid in ready or not ready:
-            return text
-
-
-def _read(log: int) -> str:
-    pieces = []
-    try:
-        while piece := os.read(log, _PIECE):
-            pieces.append(piece)
-    except BlockingIOError:
-        pass
-    return b"".join(pieces).decode(errors="surrogateescape")
+            return
 
 
 def place_of(path: str, folder: str) -> str:
