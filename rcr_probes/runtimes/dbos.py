@@ -151,6 +151,8 @@ def _launched(operation: Operation, executor: str) -> Iterator[Callable[..., Any
     from dbos import DBOS
     from sqlalchemy.exc import SQLAlchemyError
 
+    from rcr_probes.runtimes.sqlite import address
+
     def act(key: str, request: Mapping[str, Json]) -> Mapping[str, Json]:
         reach("before_action")
         evidence = operation.executor(key, request)
@@ -162,13 +164,12 @@ def _launched(operation: Operation, executor: str) -> Iterator[Callable[..., Any
         reach("after_result")
         return evidence
 
-    database = f"sqlite:///{operation.folder / _DATABASE}"
     DBOS(
         config={
             "name": "rcr-probes",
             "application_version": "1",
             "executor_id": executor,
-            "system_database_url": database,
+            "system_database_url": address("sqlite", operation.folder / _DATABASE),
             "log_level": "WARNING",
             "notification_listener_polling_interval_sec": _LOOK,  # it holds up the way out
         }

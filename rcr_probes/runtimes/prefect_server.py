@@ -24,6 +24,7 @@ from pathlib import Path
 from rcr_probes import linux
 from rcr_probes.runtimes.forked import forked
 from rcr_probes.runtimes.servers import ServerFailed, listens
+from rcr_probes.runtimes.sqlite import address
 
 DATABASE = "prefect.db"
 RESULTS = "results"
@@ -39,7 +40,7 @@ def settings(folder: Path, port: int) -> Mapping[str, str]:
     return {
         "PREFECT_HOME": str(folder / "home"),
         "PREFECT_API_URL": f"http://{_HOST}:{port}/api",
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{folder / DATABASE}",
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": address("sqlite+aiosqlite", folder / DATABASE),
         "PREFECT_SERVER_DATABASE_MIGRATE_ON_START": "false",  # that is done before
         "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",  # no flow here uses a block
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

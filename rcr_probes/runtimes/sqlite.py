@@ -74,6 +74,18 @@ class RefusedBySqlite:
             yield database
 
 
+def address(driver: str, path: Path) -> str:
+    """The URL of a database for SQLAlchemy, whatever its path holds.
+
+    The path goes to SQLite as a URI: SQLAlchemy 2.0 has no way to write a ? in it, and before 2.1 a
+    % stood for itself.
+    """
+    from sqlalchemy import URL
+
+    named = URL.create(driver, database=f"file:{quote(os.fspath(path))}", query={"uri": "true"})
+    return str(named.render_as_string(hide_password=False))
+
+
 @contextmanager
 def copied(*databases: Path) -> Iterator[Path]:
     """A folder with copies of these databases and of what SQLite keeps beside each, as its journal.

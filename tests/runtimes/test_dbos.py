@@ -54,6 +54,18 @@ def measured(into: Path) -> Mapping[str, Capture]:
     return dict(zip(CELLS, evidence.captures(), strict=True))
 
 
+def test_its_database_is_in_the_cell_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    """A name is no part of an address: DBOS keeps its tables there, and nothing beside it."""
+    place = tmp_path / "a?b 50%25#c"
+    place.mkdir()
+    plan = Plan("odd", (CELLS["control"],))
+    (capture,) = runs.run(plan, place / "odd", keep=True, deadline=90).captures()
+    assert capture.judgement.verdict
+    assert capture.judgement.verdict.verdict == "protected"
+    assert len(list(place.glob(f"odd.cells/*/runtime/{DATABASE}"))) == 1
+    assert list(tmp_path.iterdir()) == [place]
+
+
 @pytest.fixture
 def folder(measured: Mapping[str, Capture], into: Path) -> Path:
     """What DBOS left of the forked workflow."""

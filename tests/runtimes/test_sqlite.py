@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rcr_probes.runtimes.sqlite import RefusedBySqlite, copied
+from rcr_probes.errors import installing
+from rcr_probes.runtimes.sqlite import RefusedBySqlite, address, copied
 
 
 def test_what_the_log_of_writes_alone_holds_is_in_the_copy(tmp_path: Path) -> None:
@@ -29,7 +30,26 @@ def test_what_the_log_of_writes_alone_holds_is_in_the_copy(tmp_path: Path) -> No
     assert not place.exists()
 
 
-@pytest.mark.parametrize("name", ["plain", "a#b", "a?b", "50%25", "a b"])
+NAMES = ("plain", "a#b", "a?b", "50%25", "a b", "50%", "Ω")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_address_leads_to_its_database_whatever_the_folder_is_called(
+    tmp_path: Path, name: str
+) -> None:
+    """SQLAlchemy makes the file where it was asked to, and nothing beside it."""
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason=installing("dbos"))
+    path = tmp_path / name / "own.db"
+    path.parent.mkdir()
+    engine = sqlalchemy.create_engine(address("sqlite", path))
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.text("CREATE TABLE own (value)"))
+    engine.dispose()
+    assert [file.name for file in path.parent.iterdir()] == ["own.db"]
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_refusal_is_placed_whatever_the_folder_is_called(tmp_path: Path, name: str) -> None:
     """A cell that is kept lies where its user says, and a name is no part of an address there."""
     path = tmp_path / name / "own.db"
