@@ -26,8 +26,6 @@ UNSTABLE = "unstable"
 SOUND: tuple[VerdictName, ...] = ("consistent", "protected", "deduplicated", "no_effect", "held")
 # What may differ between two measurements of the same cell.
 _CIRCUMSTANCES = ("cell", "repeat", "start")
-# A cell among the others of its plan: runtime, variant, point, fault, dedupe, policy.
-Key = tuple[str, str | None, str, str, str, str | None]
 _ADAPTER = "rcr_probes.runtimes."
 _NOTHING = "-"  # not known
 # Who recovered; the last is no part of the others: nothing had failed.
@@ -61,10 +59,9 @@ class Repeated:
         return " / ".join(_NOTHING if value is None else str(value) for value in shown)
 
     @property
-    def key(self) -> Key:
-        """What names it among the cells of its plan."""
-        cell = self.cell
-        return (cell.runtime, cell.variant, cell.point, cell.fault, cell.dedupe, cell.policy)
+    def key(self) -> Cell:
+        """What names it among the cells of its plan: all that it is, whichever repeat it is of."""
+        return replace(self.cell, repeat=0)
 
 
 def repeated(captures: Iterable[Capture]) -> list[Repeated]:
@@ -176,7 +173,7 @@ def recovered(one: Repeated, who: str) -> bool:
     return one.cell.policy == who
 
 
-def _row(one: Repeated, others: Mapping[Key, Repeated], lang: str) -> Row:
+def _row(one: Repeated, others: Mapping[Cell, Repeated], lang: str) -> Row:
     cell = one.cell
     verdicts = one.each("verdict").split(" / ")
     said = " / ".join(text(f"verdict.{verdict}", lang) for verdict in verdicts)
@@ -201,7 +198,7 @@ def _row(one: Repeated, others: Mapping[Key, Repeated], lang: str) -> Row:
     }
 
 
-def change(one: Repeated, others: Mapping[Key, Repeated], lang: str = "en") -> str:
+def change(one: Repeated, others: Mapping[Cell, Repeated], lang: str = "en") -> str:
     """One sentence on what to change, from what the same runtime's other cells showed.
 
     Args:
@@ -216,22 +213,24 @@ def change(one: Repeated, others: Mapping[Key, Repeated], lang: str = "en") -> s
         return ""
     if one.result == "unknown":
         return text("action.unknown", lang)
-    runtime, variant, point, fault, dedupe, policy = one.key
+    key = one.key
     sentences = []
-    keyed = others.get((runtime, variant, point, fault, "operation_key", policy))
-    if dedupe == NONE and keyed is not None and keyed.result in SOUND:
+    keyed = others.get(replace(key, dedupe="operation_key"))
+    if key.dedupe == NONE and keyed is not None and keyed.result in SOUND:
         sentences.append(text("repeats.key", lang))
     ways = [
         other.cell.policy or ""
         for other in others.values()
-        if other.key[:5] == one.key[:5] and other.result in SOUND and other.result != "protected"
+        if replace(other.key, policy=key.policy) == key
+        and other.result in SOUND
+        and other.result != "protected"
     ]
     if ways:
         sentences.append(text("repeats.way", lang, ways=", ".join(dict.fromkeys(ways))))
     configurations = [
         other.cell.variant or ""
         for other in others.values()
-        if (other.key[0], *other.key[2:]) == (one.key[0], *one.key[2:]) and other.result in SOUND
+        if replace(other.key, variant=key.variant) == key and other.result in SOUND
     ]
     if configurations:
         named = ", ".join(dict.fromkeys(configurations))

@@ -6,20 +6,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from matplotlib.text import Text
 
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import Capture, Verdict
+from rcr_probes.model import Capture, Cell, Verdict
 from rcr_probes.report import matrix, tables
 from rcr_probes.report.figure import FORMATS, rendered
 from rcr_probes.report.repeats import (
     SOUND,
     UNSTABLE,
-    Key,
     Repeated,
     change,
     gap,
@@ -44,7 +43,7 @@ def unsettled(evidence: Evidence) -> Evidence:
     return replace(evidence, remembered=tuple(changed()))
 
 
-def by_key(evidence: Evidence) -> dict[Key, Repeated]:
+def by_key(evidence: Evidence) -> dict[Cell, Repeated]:
     return {one.key: one for one in repeated(evidence.captures())}
 
 
@@ -82,6 +81,21 @@ def test_what_to_change_is_what_came_out_sound_in_the_same_evidence(repeats: Evi
     assert "operation key" in change(doubled, others)
     alone = {doubled.key: doubled}
     assert "operation key" not in change(doubled, alone)
+
+
+def test_what_to_change_rests_on_no_cell_of_another_request(repeats: Evidence) -> None:
+    """What came out sound under another digest, or around recovery, says nothing of this cell."""
+    found = repeated(repeats.captures())
+    doubled = next(one for one in found if one.result == "duplicate_effect")
+    said = change(doubled, {one.key: one for one in found})
+    axes: dict[str, Any] = {"digest": "changed", "recovery_fault": "twice", "seed": 7}
+    for axis, value in axes.items():
+        others = [replace(one, cell=replace(one.cell, **{axis: value})) for one in found]
+        each = {one.key: one for one in (*found, *others)}
+        assert len(each) == 2 * len(found), axis
+        assert change(doubled, each) == said
+        apart = {one.key: one for one in (doubled, *others)}
+        assert change(doubled, apart) == text(f"action.{doubled.result}", "en"), axis
 
 
 def test_the_gap_is_what_the_first_configuration_does_with_an_executor_that_acts_on_every_call(
