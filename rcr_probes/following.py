@@ -14,14 +14,14 @@ from functools import cache
 
 from rcr_probes import strace, tracer
 
-Refusal = tuple[str, str]  # a cause and a remedy
+Hindrance = tuple[str, str]  # a cause and a remedy
 
 _ELSEWHERE = "System calls are followed on Linux alone.", "Run it there, or in a container."
 _LAST = "exit_group"  # the call that every program makes at its end
 
 
 @cache
-def without_tracer() -> Refusal | None:
+def without_tracer() -> Hindrance | None:
     """Why no tracer of ours can follow a process here; None where one can.
 
     It is tried in a new interpreter: who asks may have threads, and is not to be traced.
@@ -35,7 +35,7 @@ def without_tracer() -> Refusal | None:
     return cause, remedy or "Leave the fault out."
 
 
-def without_strace() -> Refusal | None:
+def without_strace() -> Hindrance | None:
     """Why strace can follow no process here; None where it can."""
     if sys.platform != "linux":
         return _ELSEWHERE
@@ -45,7 +45,7 @@ def without_strace() -> Refusal | None:
 
 
 @cache
-def _not_permitted() -> Refusal | None:
+def _not_permitted() -> Hindrance | None:
     """What strace says where it is refused, as the grandchild that it is under a probe.
 
     There the command ends well all the same, so that its log alone tells whether it was followed.

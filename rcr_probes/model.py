@@ -70,6 +70,9 @@ class Cell:
 
 # Rows of two evidence folders are the same cell when these agree (and what else both have).
 MATCHED = ("point", "fault", "dedupe", "digest", "policy")
+# Of these, those of the article's P3 without dedupe, whose events are the causal chain
+# (docs/design.md §3).
+P3 = ("completion_audit", "audit_is_directory", NONE, "same", "resume")
 
 
 PLAN_NAME = r"\w[\w. -]*"  # it names the evidence folder, so no path hides in it

@@ -79,7 +79,7 @@ reference: errors vocabulary model points eligibility witness fence files runtim
 runtimes: errors vocabulary model points linux runtime
 contrast: errors vocabulary model points runtime runtimes
 report: errors vocabulary model eligibility witness plan run strace evidence runtimes
-publish: errors vocabulary model evidence report
+publish: errors model evidence report
 conformance: vocabulary model folder linux runtime phase scratch run evidence
 cli: errors grammar interruption stderr
 grammar: errors vocabulary commands

@@ -5,12 +5,8 @@ Standard library alone: the package's own checker embeds this module as it is.
 
 from __future__ import annotations
 
-from rcr_probes.model import MATCHED, Capture
+from rcr_probes.model import MATCHED, P3, Capture
 from rcr_probes.publish.layout import CHAIN, MATRIX
-from rcr_probes.vocabulary import NONE
-
-# P3 without dedupe, whose events are the causal chain (docs/design.md §3).
-P3 = ("completion_audit", "audit_is_directory", NONE, "same", "resume")
 
 
 class Borne:

@@ -20,7 +20,7 @@ from rcr_probes.errors import EvidenceError, PlanError
 from rcr_probes.evidence import store, write
 from rcr_probes.evidence.compare import compare
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import Plan
+from rcr_probes.model import P3, Plan
 from rcr_probes.report import tables
 from rcr_probes.report.explain import in_words
 from rcr_probes.report.parameters import checked
@@ -192,7 +192,7 @@ def facts(evidence: Evidence, lang: str = "en") -> dict[str, object]:
         found[f"all_{result}"] = len(having)
         for who in WHO:
             found[f"{who}_{result}"] = sum(recovered(one, who) for one in having)
-    for p3 in frame[frame["cell"] == "/".join(tables.P3)].to_dict("records"):
+    for p3 in frame[frame["cell"] == "/".join(P3)].to_dict("records"):
         found |= {f"p3_{name}": in_words(str(name), value, lang) for name, value in p3.items()}
     return found
 

@@ -20,14 +20,13 @@ from rcr_probes.evidence.rows import (
     repeated,
 )
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import MATCHED, Json, Observation
+from rcr_probes.model import MATCHED, P3, Json, Observation
 from rcr_probes.report.explain import happened
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import AGAIN, DEDUPES, DIGESTS, FAULTS, NONE, POINTS, VERDICTS
 
 Key = tuple[str, ...]  # the value of each axis of MATCHED
 
-P3: Key = ("completion_audit", "audit_is_directory", NONE, "same", "resume")
 PROBES: Mapping[str, Key] = {
     "P0": (NONE, NONE, NONE, "same", AGAIN),
     "P1": ("approval_audit", *P3[1:]),

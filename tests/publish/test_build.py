@@ -21,9 +21,10 @@ from rocrate.rocrate import ROCrate
 from rcr_probes.errors import EvidenceError, NotEvidence, PlanError, RcrError, installing
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import P3
 from rcr_probes.publish import layout
 from rcr_probes.publish.build import publish
-from rcr_probes.publish.drawn import P3, Borne
+from rcr_probes.publish.drawn import Borne
 from rcr_probes.report import figure
 from rcr_probes.report.tables import EXECUTORS
 from tests.evidence import made

@@ -11,6 +11,7 @@ import pytest
 from rcr_probes import plan as plans
 from rcr_probes.errors import PlanError, RcrError, UnknownName
 from rcr_probes.evidence.store import Evidence
+from rcr_probes.model import P3
 from rcr_probes.report import notebook, reviewed, tables
 from rcr_probes.report.parameters import PARAMETERS, checked, defaults
 from rcr_probes.report.texts import text
@@ -137,7 +138,7 @@ def test_what_was_measured_is_there_and_nothing_is_left_behind(
     assert list(tmp_path.iterdir()) == []
     assert [c.cell for c in evidence.captures()] == list(evidence.plan.cells)
     assert list(tables.restart(evidence)["calls"]) == [2, 1]
-    assert evidence.capture("/".join(tables.P3)).measurement.events
+    assert evidence.capture("/".join(P3)).measurement.events
 
 
 def test_start_is_checked_before_anything_runs() -> None:
@@ -169,7 +170,7 @@ def test_the_codes_of_p3_are_told_in_words(article: Evidence) -> None:
     assert chinese["p3_eligibility"] == "对账（reconcile）"
     assert chinese["p3_call_harm"] == "重复（duplicate）"
     assert chinese["p3_verdict"] == "重复效果（duplicate_effect）"
-    verdict = article.capture("/".join(tables.P3)).judgement.verdict
+    verdict = article.capture("/".join(P3)).judgement.verdict
     assert verdict is not None
     assert verdict.reasons
     for said, lang in ((english, "en"), (chinese, "zh")):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from rcr_probes import model
 from rcr_probes import plan as plans
 from rcr_probes.errors import EvidenceError, UnknownName
 from rcr_probes.evidence.form import CAPTURES
@@ -21,7 +22,7 @@ from rcr_probes.report.explain import explain
 from rcr_probes.report.texts import text
 from rcr_probes.run import run
 
-P3 = "/".join(tables.P3)
+P3 = "/".join(model.P3)
 
 # Source: the two tables of RCR-20260831-01; EISDIR stands for its word "error".
 FAULT_LOCATIONS = [
@@ -156,7 +157,7 @@ def test_the_published_restart_has_the_rows_whose_recovery_was_published(
 
 def test_repeats_are_told_apart(tmp_path: Path) -> None:
     """Rows that would look alike show what they differ in."""
-    cell = dict(zip(("point", "fault", "dedupe", "digest", "policy"), tables.P3, strict=True))
+    cell = dict(zip(("point", "fault", "dedupe", "digest", "policy"), model.P3, strict=True))
     twice = made(tmp_path, Cell(**cell), Cell(**cell, repeat=1))  # type: ignore[arg-type]
     assert list(tables.restart(twice)["repeat"]) == [0, 1]
     assert list(tables.verdicts(twice).index.names)[-1] == "repeat"
@@ -203,7 +204,7 @@ def test_the_matrix_speaks_chinese(article: Evidence) -> None:
     """Verdicts and headings are translated; points, faults and policies are names in the data."""
     matrix = tables.verdicts(article, "zh")
     assert list(matrix.index.names) == ["故障落点", "故障", "去重", "摘要"]
-    assert matrix.loc[tables.P3[:4], "resume"] == "重复效果"
+    assert matrix.loc[model.P3[:4], "resume"] == "重复效果"
 
 
 @pytest.mark.parametrize("table", [tables.verdicts, tables.counted])

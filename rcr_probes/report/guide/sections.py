@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from rcr_probes.evidence.claimed import Reference
 from rcr_probes.evidence.compare import compare
-from rcr_probes.model import MATCHED
+from rcr_probes.model import MATCHED, P3
 from rcr_probes.report import figure, tables
 from rcr_probes.report.guide import appendix, glossary
 from rcr_probes.report.guide.audit_policies import policies
@@ -36,7 +36,7 @@ from rcr_probes.report.notebook import facts
 from rcr_probes.report.texts import text
 
 ARTICLE, LOCATIONS, PUBLISHED = "article", "locations", "rcr-20260831"
-_P3 = "/".join(tables.P3)
+_P3 = "/".join(P3)
 # The three facts of the picture: a small drawing of each, of 24 units square.
 _DRAWINGS = {
     "state": '<path d="M6 3h9l4 4v14H6zM9 11l6 6m0-6l-6 6"/>',
