@@ -367,23 +367,22 @@ class Interjects(Plain):
     """Writes a line into every pipe that it finds open, whoever reads there."""
 
     def start(self, operation: Operation) -> None:
-        interject()
+        self.interject()
         super().start(operation)
 
+    def interject(self) -> None:
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                if int(name) > 2 and stat.S_ISFIFO(os.fstat(int(name)).st_mode):
+                    os.write(int(name), b"garbage\n")
 
-class InterjectsWhereAsked(Plain):
-    """Does so wherever its state is asked for, in the harness's own process too."""
+
+class InterjectsWhereAsked(Interjects):
+    """Does so also wherever its state is asked for, in the harness's own process too."""
 
     def state(self, operation: Operation) -> Recorded:
-        interject()
+        self.interject()
         return super().state(operation)
-
-
-def interject() -> None:
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            if int(name) > 2 and stat.S_ISFIFO(os.fstat(int(name)).st_mode):
-                os.write(int(name), b"garbage\n")
 
 
 class Vandal(Plain):
