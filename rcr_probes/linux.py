@@ -121,13 +121,19 @@ def kill_marked(mark: str) -> None:
     """Kill every process that began with this in its environment, ``NAME=value``, wherever it is.
 
     So those are found whose parent was killed, and that nobody adopted who knows of them. One that
-    cleared its environment, or is another user's, is not.
+    cleared its environment, or is another user's, is not. They are killed at once and not stopped
+    before: who does this may be killed meanwhile, and what is stopped stays so. What they started
+    carries the mark, too, and is found by looking again; whoever outruns that is stopped.
     """
     killed: set[int] = set()
     while new := [pid for pid in _marked(mark.encode()) if pid not in killed]:
         for pid in new:
-            kill_with_all_below(pid)
-        killed.update(new)  # what they started meanwhile carries the mark, too
+            if killed:
+                kill_with_all_below(pid)
+            else:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        killed.update(new)
 
 
 def _marked(mark: bytes) -> list[int]:

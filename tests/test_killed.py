@@ -64,9 +64,10 @@ def struck(run: int, whom: str) -> list[int]:
     return below
 
 
-def gone(pids: list[int]) -> bool:
-    """Whether they end before long: what a killed run had started dies with it."""
-    return all(map(ends, pids))
+def left(pids: list[int]) -> list[str]:
+    """What of them does not end before long: what a killed run had started dies with it."""
+    stay = [pid for pid in pids if not ends(pid)]
+    return [Path(f"/proc/{pid}/status").read_text() for pid in stay]
 
 
 def asked(zygote: subprocess.Popen[str], run: str | None = None) -> str:
@@ -111,7 +112,7 @@ def test_killed_at_any_moment_evidence_is_complete_or_can_be_resumed(
         kills += 1
         how = int(asked(zygote))
         assert how in (0, -signal.SIGKILL)
-        assert gone(below)
+        assert left(below) == []
         if not (into / form.MANIFEST).exists():
             continue  # the next run resumes it
         complete += 1
