@@ -28,6 +28,7 @@ from rcr_probes.vocabulary import (
 )
 
 Json = Any  # a JSON value; in facts: strings, integers, booleans, null, and lists and maps of them
+DEEPEST = 100  # lists and maps within each other: who tells of them calls itself for each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,6 +344,19 @@ class Capture:
     @property
     def cell(self) -> Cell:
         return self.measurement.cell
+
+
+def too_deep(value: Json) -> bool:
+    """Whether lists and maps are within each other more than ``DEEPEST`` times."""
+    layer = [value]
+    for _ in range(DEEPEST):
+        layer = [
+            inner
+            for outer in layer
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, list | tuple | dict)
+        ]
+    return bool(layer)
 
 
 def canonical_json(value: Json) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeGuard, cast
 
 from rcr_probes.errors import RuntimeUnusable, UnknownName, where
-from rcr_probes.model import Json, Known, Recorded
+from rcr_probes.model import DEEPEST, Json, Known, Recorded, too_deep
 from rcr_probes.vocabulary import AGAIN, BASELINE, FAULTS, POINTS, POLICIES, SAYS, Says
 
 DESCRIPTION = ".toml"  # how the name of a file ends that describes a runtime
@@ -336,7 +336,10 @@ def factual(seen: object) -> Recorded:
             isinstance(one, Mapping) for one in evidence
         ):
             raise TypeError("it is no list of maps")
-        return replace(seen, evidence=tuple(map(_fact, evidence)))
+        facts = tuple(map(_fact, evidence))
+        if too_deep(facts):
+            raise TypeError(f"it nests lists and maps more than {DEEPEST} deep")
+        return replace(seen, evidence=facts)
     except (TypeError, RecursionError) as error:
         raise RuntimeUnusable(
             f"Recorded.evidence is nothing that can be a fact ({error}).",

@@ -270,6 +270,16 @@ class Nested(Plain):
         return Recorded("done", evidence=({"pairs": ((1, 2), MappingProxyType({"a": None}))},))
 
 
+class Deep(Plain):
+    """Keeps evidence that nobody could read out without an end in sight."""
+
+    def state(self, operation: Operation) -> Recorded:
+        inner: Json = None
+        for _ in range(101):
+            inner = [inner]
+        return Recorded("done", evidence=({"inner": inner},))
+
+
 class Huge(Plain):
     """Keeps a number that no file of facts can hold."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import NoneType
 
 from rcr_probes.evidence.course import Looks
-from rcr_probes.model import Event, Json, Measurement
+from rcr_probes.model import Event, Json, Measurement, too_deep
 from rcr_probes.vocabulary import WORKER, Lane
 
 _TEXT, _PERHAPS, _WHOLE, _LIST = (str,), (str, NoneType), (int,), (list, tuple)
@@ -49,7 +49,6 @@ _OF_WORKER: Mapping[Lane, tuple[str, ...]] = {
     "effect": ("effect_id", "kind", "key", "target"),
 }
 _NESTING = (list, tuple, dict)
-_DEEPEST = 100  # lists and maps within each other: who tells of them calls itself for each
 
 
 def problem(measured: Measurement) -> str | None:
@@ -71,19 +70,7 @@ def _odd(name: str, event: Event) -> bool:
     """Whether a list or a map holds what it must not, or is nested too deeply to be told."""
     held = event.value[name]
     inside = _INSIDE.get((event.lane, name))
-    if inside is not None and not all(map(inside, held)):
-        return True
-    layer = [held]
-    for _ in range(_DEEPEST):
-        layer = [
-            inner
-            for outer in layer
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, _NESTING)
-        ]
-        if not layer:
-            return False
-    return True
+    return (inside is not None and not all(map(inside, held))) or too_deep(held)
 
 
 def _is_map(one: Json) -> bool:

@@ -14,13 +14,12 @@ from rcr_probes.evidence import meant
 from rcr_probes.evidence.admissibility import APPROVAL
 from rcr_probes.evidence.form import facts_sha256
 from rcr_probes.evidence.package import Package, strict_json
-from rcr_probes.model import Capture, Json, Measurement
+from rcr_probes.model import DEEPEST, Capture, Json, Measurement, too_deep
 from rcr_probes.witness import EFFECTS, Timeline, digest
 
 TIMELINE = "fixtures/timeline.json"  # of a package
 _LARGEST = 16 * 2**20  # bytes of a file; a timeline of an operation is a few kilobytes
 _MOST = 1_000  # envelopes of a file; each is a line of what is shown
-_DEEPEST = 100  # lists and maps within each other
 _STATE = ("status", "execution", "evidence")  # what a state event says of the record
 _TEXTS = ("id", "owner", "kind")
 _FORM = "It is {owner, envelopes: [{id, owner, available_at, kind, body}], manifest: {id: digest}}."
@@ -92,20 +91,8 @@ def _wrong(value: Json) -> Iterator[str]:
                 yield f"its envelope {number} has no {name}."
             elif name in _TEXTS and not isinstance(envelope[name], str):
                 yield f"the {name} of its envelope {number} is no text."
-    if _too_deep(envelopes):
-        yield f"nests lists and maps more than {_DEEPEST} deep."
-
-
-def _too_deep(value: Json) -> bool:
-    layer = [value]
-    for _ in range(_DEEPEST):
-        layer = [
-            inner
-            for outer in layer
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-    return bool(layer)
+    if too_deep(envelopes):
+        yield f"nests lists and maps more than {DEEPEST} deep."
 
 
 def of_capture(capture: Capture) -> Timeline:

@@ -90,6 +90,7 @@ WRONGS = {
     "Stubborn": ("never", "protected"),
     "Floating": ("never", "unknown"),
     "Nested": ("never", "protected"),
+    "Deep": ("never", "unknown"),
     "Huge": ("never", "unknown"),
     "Halved": ("never", "unknown"),
     "Exiting": ("never", "protected"),
@@ -140,6 +141,17 @@ def test_what_goes_wrong_goes_wrong_alike_under_fork_and_spawn(
     forked_facts, spawned_facts = (facts(wrongs[start]) for start in ("fork", "spawn"))
     differing = {cell for cell in forked_facts if forked_facts[cell] != spawned_facts[cell]}
     assert {cell.split(":")[1].split("/")[0] for cell in differing} <= {"Fickle"}
+
+
+@pytest.mark.parametrize("name", ["Deep", "Floating", "Halved", "Huge"])
+def test_what_cannot_be_a_fact_costs_the_state_and_not_the_worker(
+    wrongs: dict[str, store.Evidence], name: str
+) -> None:
+    """What its cell did is observed all the same."""
+    (capture,) = (c for c in wrongs["fork"].captures() if c.cell.runtime.endswith(f":{name}"))
+    first = capture.measurement.observations[0]
+    assert len(first.effects or ()) == 1
+    assert first.damage == ("record: cannot be read (RuntimeUnusable)",)
 
 
 def test_paths_never_enter_facts(wrongs: dict[str, store.Evidence]) -> None:
