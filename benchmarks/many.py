@@ -19,7 +19,7 @@ from rcr_probes.pool import Lane
 from rcr_probes.scratch import scratch
 from rcr_probes.worker import Job
 
-AGED = 1_500  # cells that the older worker has run before the first pair
+AGED = 10_000  # cells that the older worker has run before the first pair
 TIMED = 100  # cells of a side of a pair
 PAIRS = 7
 RATIOS = (
