@@ -1,7 +1,8 @@
-"""What holds for all tests: the order of their files, their patience, and Ctrl-C."""
+"""What holds for all tests: the order of their files, their patience, and their signals."""
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -16,6 +17,9 @@ settings.load_profile("patient")
 # test of an interruption would interrupt anything.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A test that is out of time hears SIGALRM. A child that it forked may set an alarm, and dies of it.
+os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGALRM, signal.SIG_DFL))
 
 ROOT = Path(__file__).resolve().parents[1]
 # One process runs all tests of a file: what takes longest begins first, so that none is left alone

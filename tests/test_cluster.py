@@ -41,6 +41,7 @@ CELLS = product(
     seed=range(6),
 )
 LONGEST = 120.0  # seconds that any run of these may take on a loaded machine
+pytestmark = pytest.mark.timeout(LONGEST + 60)
 
 
 class Cluster:

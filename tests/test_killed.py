@@ -90,6 +90,7 @@ def zygote() -> Iterator[subprocess.Popen[str]]:
         one.stdin.close()
 
 
+@pytest.mark.timeout(BUDGET + 60)  # what comes before and after the kills is short
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_killed_at_any_moment_evidence_is_complete_or_can_be_resumed(
     tmp_path: Path, zygote: subprocess.Popen[str]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,8 @@ from rcr_probes.evidence import archive
 from rcr_probes.publish import layout
 from tests.evidence import made
 from tests.publish import packaged
+
+pytestmark = pytest.mark.timeout(60)  # for all examples of one test
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()
