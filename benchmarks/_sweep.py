@@ -1,15 +1,18 @@
-"""A sealed sweep: the committed cells of ``locations``, each in so many repeats.
+"""A sealed sweep: the committed cells of ``locations``, each in so many repeats, or seeds.
 
-What was measured is what was measured once; repeats, process ids and times are told anew, so that
-no two lines are the same, and every line is sealed as a run seals it.
+What was measured is what was measured once; repeats or seeds, process ids and times are told anew,
+so that no two lines are the same, and every line is sealed as a run seals it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -22,15 +25,18 @@ from rcr_probes.model import Capture, Circumstances, Plan
 LOCATIONS = FOLDER.parent / "evidence" / "locations"
 
 
-def sealed(place: Path, captures: int) -> Path:
-    """A folder of evidence with about so many captures."""
+def sealed(place: Path, captures: int, seeds: bool = False) -> Path:
+    """A folder of evidence with about so many captures: cells in so many repeats, or seeds."""
     cells = list(store.read(LOCATIONS).captures())
-    repeats = -(-captures // len(cells))
-    plan = tuple(replace(c.cell, repeat=n) for c in cells for n in range(repeats))
-    with write.Writer(place, Plan("sweep", plan)) as writer:
-        for one in cells:
-            for capture in _repeated(one, repeats):
-                writer.append(capture)
+    again, times = reseeded if seeds else repeated, -(-captures // len(cells))
+    plan = (
+        replace(one.cell, seed=n) if seeds else replace(one.cell, repeat=n)
+        for one, n in product(cells, range(times))
+    )
+    with write.Writer(place, Plan("sweep", tuple(plan))) as writer:
+        for one, n in product(cells, range(times)):
+            told = _circumstances(one.circumstances, n)
+            writer.append(seal.seal(again(one, n).measurement, one.judgement, told))
         return writer.seal().folder
 
 
@@ -69,14 +75,28 @@ def decoded(place: Path) -> None:
         decode(line)
 
 
-def _repeated(one: Capture, repeats: int) -> Iterator[Capture]:
-    for repeat in range(repeats):
-        measured = replace(one.measurement, cell=replace(one.cell, repeat=repeat))
-        yield seal.seal(measured, one.judgement, _circumstances(one.circumstances, repeat))
+def repeated(one: Capture, repeat: int) -> Capture:
+    """A capture of repeat 0 as it would be in another one."""
+    measured = replace(one.measurement, cell=replace(one.cell, repeat=repeat))
+    return seal.seal(measured, one.judgement, one.circumstances)
 
 
-def _circumstances(first: Circumstances, repeat: int) -> Circumstances:
-    parent = 1000 + 10 * repeat % 4_000_000
+def reseeded(one: Capture, seed: int) -> Capture:
+    """A capture of seed 0 as it would be under another one: under other names, and no more."""
+    line = seal.encode(one).replace(b'"seed":0', b'"seed":%d' % seed)
+    for name in (b"operation-", b"marker-"):
+        line = re.sub(rb"%b0(?![0-9])" % name, b"%b%d" % (name, seed), line)
+    line = re.sub(rb"(?<=sha256:)[0-9a-f]{64}", lambda found: _other(found[0], seed), line)
+    renamed = seal.decode(line, "a capture under another seed")
+    return seal.seal(renamed.measurement, renamed.judgement, renamed.circumstances)
+
+
+def _other(digest: bytes, seed: int) -> bytes:
+    return hashlib.sha256(b"%d %b" % (seed, digest)).hexdigest().encode()
+
+
+def _circumstances(first: Circumstances, time: int) -> Circumstances:
+    parent = 1000 + 10 * time % 4_000_000
     pids = {verb: parent + number for number, verb in enumerate(first.pids, 1)}
-    seconds = {verb: round(0.001 + repeat % 997 * 1e-6, 6) for verb in first.seconds}
+    seconds = {verb: round(0.001 + time % 997 * 1e-6, 6) for verb in first.seconds}
     return Circumstances(first.start, parent, pids, seconds)

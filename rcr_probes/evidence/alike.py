@@ -1,46 +1,90 @@
-"""Captures that say the same as one before them, but for their repeat and their processes.
+"""Captures that say the same as one before them, but for their seed, repeat and processes.
 
-What is measured of a cell again and again is nearly always the same. Such a line is not read anew:
-what it shares with a line that was examined was examined there, and what is its own is small.
-Standard library alone: a reader's checker embeds this module as it is.
+What is measured of a cell again and again is nearly always the same, and a seed only gives it other
+names. Such a line is not read anew: it is what an examined line becomes under its own names, and
+what is its own besides is small. Standard library alone: a reader's checker embeds this module as
+it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rcr_probes.evidence import strict
 from rcr_probes.evidence.consistency import LARGEST_PID
-from rcr_probes.evidence.promised import MOST_KNOWN, WHOLE, Repeat, apart
+from rcr_probes.evidence.promised import MOST_KNOWN, WHOLE, Numbered, apart
 from rcr_probes.model import Capture, Cell, canonical_json
 
-_REPEAT = b'"repeat":'
+_SEED, _REPEAT = b'"seed":%b', b'"repeat":%b'
 _CIRCUMSTANCES = b',"circumstances":{"start":'
 _DIGEST, _END = b',"facts_sha256":"', b'"}\n'
 _STARTED = len(_CIRCUMSTANCES) + 8  # bytes by which fork, spawn and null are told apart
 _NUMBER = re.compile(rb":([0-9][0-9.e-]*)")
+# What a seed names (rcr_probes/request.py), and the digests of requests, which a runtime computes
+# its own way. No look at a capture depends on which they are, but on which are the same.
+_NAMES = (b'"operation-%b', b'"marker-%b')
+_SHA256 = re.compile(rb'"sha256:[0-9a-f]{64}')
+_KEY = re.compile(rb'"(?:operation-|marker-|sha256:)[^"]*":')  # keys are sorted by what they say
+
+Pieces: TypeAlias = Sequence[bytes]  # a text, a name, a text, a name, … and at last a text
 
 
 class _Parts(NamedTuple):
-    """A line, cut where two captures of a cell may differ; ``same`` is all that is left of it."""
+    """A line, cut where two captures of a cell may differ."""
 
-    same: bytes
+    kind: tuple[bytes, int, bytes]  # its cell, how long what it tells is, and how it tells of time
+    seed: bytes
     repeat: bytes
+    told: bytes  # what was measured and judged
     processes: Sequence[bytes]
     digest: bytes
+
+    @property
+    def names(self) -> Sequence[bytes]:
+        """What is named in what is told, in the same order for each line."""
+        return [name % self.seed for name in _NAMES] + [*dict.fromkeys(_SHA256.findall(self.told))]
+
+    @property
+    def numbers(self) -> Sequence[bytes]:
+        """Its seed and its repeat, as a canonical form has them."""
+        return _SEED % self.seed, _REPEAT % self.repeat
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is kept of an examined capture: its cell, and its canonical form around its repeat."""
+    """What is kept of an examined capture that is met again.
+
+    Attributes:
+        cell: of it, as in seed 0 and repeat 0.
+        parts: of its line.
+        names: what is named in it.
+        count: how often these are there in what it tells.
+        told: what it tells, cut at these names.
+        facts: its canonical form, cut at these names and at its numbers.
+    """
 
     cell: Cell
-    before: Any  # the hash of what comes before the repeat
-    after: bytes
+    parts: _Parts
+    names: Sequence[bytes]
+    count: int
+    told: Pieces
+    facts: Pieces
+
+    def renamed(self, parts: _Parts) -> Sequence[bytes] | None:
+        """The names under which this is what a line tells; None where it tells something else."""
+        if (parts.seed, parts.told) == (self.parts.seed, self.parts.told):
+            return self.names
+        names = parts.names
+        if len(names) != len(self.names):
+            return None
+        if _filled(self.told, dict(zip(self.names, names, strict=True))) != parts.told:
+            return None
+        # What is no name here may be one there: then that is there once more.
+        return names if _count(parts.told, names) == self.count else None
 
 
 def cut(line: bytes) -> tuple[bytes, int] | None:
@@ -51,7 +95,7 @@ def cut(line: bytes) -> tuple[bytes, int] | None:
     places = _places(line)
     if places is None:
         return None
-    repeat, after, about = places
+    _, _, repeat, after, about = places
     return line[:repeat] + line[after : about + _STARTED], int(line[repeat:after])
 
 
@@ -59,50 +103,58 @@ class Examined:
     """The lines in which nothing was found, as far as memory should be taken for them."""
 
     def __init__(self) -> None:
-        self._lines: dict[bytes, bytes] = {}
-        self._known: dict[bytes, _Known] = {}
+        self._lines: dict[tuple[bytes, int, bytes], bytes] = {}
+        self._known: dict[tuple[bytes, int, bytes], _Known] = {}
 
     def add(self, line: bytes) -> None:
         """Keep the line of a capture that was measured, and with which nothing is wrong."""
         parts = _parts(line)
-        if parts is None:
+        if parts is None or _KEY.search(line):
             return
         if len(self._lines) >= MOST_KNOWN:
             self._lines.clear()
             self._known.clear()
-        self._lines[parts.same] = line
+        self._lines[parts.kind] = line
+        self._known.pop(parts.kind, None)
 
-    def repeat(self, line: bytes) -> Repeat | None:
+    def alike(self, line: bytes) -> Numbered | None:
         """The cell of a line that says the same as one of these, and with which nothing is wrong.
 
         None of any other: that must be read as a whole.
         """
         parts = _parts(line)
-        if parts is None or parts.same not in self._lines or not _ran(parts.processes):
+        if parts is None or parts.kind not in self._lines or not _ran(parts.processes):
             return None
-        if parts.same not in self._known:
-            self._known[parts.same] = _known(self._lines[parts.same])
-        known = self._known[parts.same]
-        facts = known.before.copy()
-        facts.update(parts.repeat + known.after)
-        if facts.hexdigest().encode() != parts.digest:
+        if parts.kind not in self._known:
+            self._known[parts.kind] = _known(self._lines[parts.kind])
+        known = self._known[parts.kind]
+        names = known.renamed(parts)
+        if names is None:
             return None
-        return known.cell, int(parts.repeat)
+        then, now = (*known.names, *known.parts.numbers), (*names, *parts.numbers)
+        facts = _filled(known.facts, dict(zip(then, now, strict=True)))
+        if hashlib.sha256(facts).hexdigest().encode() != parts.digest:
+            return None
+        return known.cell, int(parts.seed), int(parts.repeat)
 
 
-def _places(line: bytes) -> tuple[int, int, int] | None:
-    """Where the repeat begins and ends, and where the circumstances begin.
+def _places(line: bytes) -> tuple[int, int, int, int, int] | None:
+    """Where the seed begins and ends, the repeat begins and ends, and the circumstances begin.
 
     The cell is the first that a capture holds, and none of its values is a map: so the first key of
-    this name is its repeat, for in a text the quotes would be escaped. The circumstances are the
+    these names is its own, for in a text the quotes would be escaped. The circumstances are the
     last map that a capture holds, and no map in them has a start.
     """
-    repeat = line.find(_REPEAT) + len(_REPEAT)
+    seed = line.find(_SEED % b"") + len(_SEED % b"")
+    named = line.find(b"," + _REPEAT % b"", seed)
+    repeat = named + 1 + len(_REPEAT % b"")
     after = line.find(b"}", repeat)
     about = line.rfind(_CIRCUMSTANCES)
-    if not len(_REPEAT) <= repeat < after < about or not WHOLE.fullmatch(line, repeat, after):
+    if not len(_SEED % b"") <= seed < named < after < about:
         return None
-    return repeat, after, about
+    if not (WHOLE.fullmatch(line, seed, named) and WHOLE.fullmatch(line, repeat, after)):
+        return None
+    return seed, named, repeat, after, about
 
 
 def _parts(line: bytes) -> _Parts | None:
@@ -111,19 +163,53 @@ def _parts(line: bytes) -> _Parts | None:
     Where a number stood in the circumstances a 0 stands in what is shared: so a line that lacks
     one, or has it elsewhere, shares nothing with a line that has them all.
     """
-    places, digest = _places(line), line.rfind(_DIGEST)
+    places, sealed = _places(line), line.rfind(_DIGEST)
     if places is None or not line.endswith(_END):
         return None
-    repeat, after, about = places
-    if about >= digest:
+    seed, named, repeat, after, about = places
+    if about >= sealed:
         return None
-    circumstances = _NUMBER.split(line[about:digest])
+    circumstances = _NUMBER.split(line[about:sealed])
     return _Parts(
-        line[:repeat] + line[after:about] + b":0".join(circumstances[::2]),
+        (line[:seed], about - after, b":0".join(circumstances[::2])),
+        line[seed:named],
         line[repeat:after],
+        line[after:about],
         circumstances[1::2],
-        line[digest + len(_DIGEST) : -len(_END)],
+        line[sealed + len(_DIGEST) : -len(_END)],
     )
+
+
+def _known(line: bytes) -> _Known:
+    parts, capture = _parts(line), strict.decoded(line, Capture)
+    assert parts is not None
+    facts = canonical_json({"measurement": capture.measurement, "judgement": capture.judgement})
+    names = parts.names
+    # Keys are sorted, and neither the judgement nor what was approved has one of these names.
+    pieces: list[bytes] = []
+    for number in reversed(parts.numbers):
+        before, mark, facts = facts.partition(number)
+        pieces += [*_cut(before, names), mark]
+    pieces += _cut(facts, names)
+    told, count = _cut(parts.told, names), _count(parts.told, names)
+    return _Known(apart(capture.cell)[0], parts, names, count, told, pieces)
+
+
+def _cut(text: bytes, names: Sequence[bytes]) -> Pieces:
+    """A text, cut at these names."""
+    return re.split(b"(%b)" % b"|".join(map(re.escape, names)), text)
+
+
+def _count(text: bytes, names: Sequence[bytes]) -> int:
+    """How often these are there."""
+    return sum(map(text.count, names))
+
+
+def _filled(pieces: Pieces, names: Mapping[bytes, bytes]) -> bytes:
+    """The text that these pieces make under other names."""
+    filled = [*pieces]
+    filled[1::2] = [names[name] for name in pieces[1::2]]
+    return b"".join(filled)
 
 
 def _ran(numbers: Sequence[bytes]) -> bool:
@@ -142,12 +228,3 @@ def _is_number(text: str) -> bool:
         return strict.number(float(text)) == text
     except ValueError:
         return False
-
-
-def _known(line: bytes) -> _Known:
-    capture = strict.decoded(line, Capture)
-    facts = {"measurement": capture.measurement, "judgement": capture.judgement}
-    # Keys are sorted, and neither the judgement nor what was approved has one of this name.
-    before, mark, after = canonical_json(facts).partition(_REPEAT)
-    cell, repeat = apart(capture.cell)
-    return _Known(cell, hashlib.sha256(before + mark), after.removeprefix(str(repeat).encode()))

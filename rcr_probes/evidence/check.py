@@ -272,8 +272,8 @@ class _Captures:
                     said = f"is longer than {LONGEST} bytes; it and what follows were not read."
                     yield Finding(f"{CAPTURES}:{number}", said, "too_long", {"bytes": LONGEST})
                     break
-                repeat = self._examined.repeat(line)
-                if repeat is None or not order.follows(repeat):
+                alike = self._examined.alike(line)
+                if alike is None or not order.follows(alike):
                     yield from self._capture(line, number, order)
                 else:
                     self.read += 1

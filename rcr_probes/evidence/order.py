@@ -7,10 +7,9 @@ module as it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
-from rcr_probes.evidence.promised import Promised, Repeat
+from rcr_probes.evidence.promised import Numbered, Promised, whole
 from rcr_probes.model import Cell
 
 
@@ -24,10 +23,10 @@ class Order:
         self._met = 0
         self._every = None if plan is not None and plan.distinct else _Every(plan, 0)
 
-    def follows(self, repeat: Repeat) -> bool:
+    def follows(self, numbered: Numbered) -> bool:
         """Whether the next capture is that of the next cell; if not, ``problems`` tells of it."""
         if self._every is None:
-            if next(self._ahead, None) == repeat:
+            if next(self._ahead, None) == numbered:
                 self._met += 1
                 return True
             self._every = _Every(self._plan, self._met)
@@ -39,7 +38,7 @@ class Order:
 
     def missing(self, most: int) -> tuple[list[Cell], int]:
         """The first of the cells that no capture was seen of, and how many there are in all."""
-        left = map(_cell, self._ahead) if self._every is None else self._every.missing()
+        left = map(whole, self._ahead) if self._every is None else self._every.missing()
         first = list(islice(left, most))
         return first, len(first) + sum(1 for _ in left)
 
@@ -49,7 +48,7 @@ class _Every:
 
     def __init__(self, plan: Promised | None, met: int) -> None:
         """Begin where so many captures were those of the first cells, each on its own line."""
-        cells = [] if plan is None else [_cell(repeat) for repeat in plan.cells()]
+        cells = [] if plan is None else [*map(whole, plan.cells())]
         self._planned = None if plan is None else {cell: place for place, cell in enumerate(cells)}
         self._lines = {cell: number for number, cell in enumerate(cells[:met], 1)}
         self._furthest = met - 1
@@ -70,8 +69,3 @@ class _Every:
 
     def missing(self) -> Iterator[Cell]:
         return (cell for cell in self._planned or () if cell not in self._lines)
-
-
-def _cell(repeat: Repeat) -> Cell:
-    first, number = repeat
-    return replace(first, repeat=number)

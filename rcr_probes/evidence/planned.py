@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from operator import eq
 from pathlib import Path
 from typing import overload
 
 import msgspec
 
-from rcr_probes.evidence.promised import OtherForm, Repeat, apart, parted
+from rcr_probes.evidence.promised import Numbered, OtherForm, apart, parted, whole
 from rcr_probes.model import Cell, Plan
 
 
@@ -58,17 +57,16 @@ class Planned(Sequence[Cell]):
         if len(set(self._firsts)) != len(self._firsts):
             raise OtherForm
 
-    def repeats(self) -> Iterator[Repeat]:
-        """Each cell as in repeat 0, and which repeat it is."""
-        for place, seed, repeat in zip(self._which, self._seeds, self._repeats, strict=True):
-            first = self._firsts[place]
-            yield (replace(first, seed=seed) if seed else first), repeat
+    def numbered(self) -> Iterator[Numbered]:
+        """Each cell as in seed 0 and repeat 0, its seed, and its repeat."""
+        firsts = map(self._firsts.__getitem__, self._which)
+        return zip(firsts, self._seeds, self._repeats, strict=True)
 
     def __len__(self) -> int:
         return len(self._which)
 
     def __iter__(self) -> Iterator[Cell]:
-        return (replace(first, repeat=repeat) for first, repeat in self.repeats())
+        return map(whole, self.numbered())
 
     @overload
     def __getitem__(self, index: int) -> Cell: ...
@@ -80,7 +78,7 @@ class Planned(Sequence[Cell]):
         if isinstance(index, slice):
             return tuple(self[place] for place in range(len(self))[index])
         first = self._firsts[self._which[index]]
-        return replace(first, seed=self._seeds[index], repeat=self._repeats[index])
+        return whole((first, self._seeds[index], self._repeats[index]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):
@@ -106,9 +104,9 @@ def read(path: Path) -> Plan:
     return Plan(name, cells)
 
 
-def repeats(plan: Plan) -> Iterator[Repeat]:
-    """The cells of any plan, each as in repeat 0, and which repeat it is."""
-    return plan.cells.repeats() if isinstance(plan.cells, Planned) else map(apart, plan.cells)
+def numbered(plan: Plan) -> Iterator[Numbered]:
+    """The cells of any plan, each as in seed 0 and repeat 0, its seed, and its repeat."""
+    return plan.cells.numbered() if isinstance(plan.cells, Planned) else map(apart, plan.cells)
 
 
 def _first(text: bytes) -> Cell:

@@ -14,8 +14,8 @@ from typing import IO, TypeAlias
 from rcr_probes.evidence import strict
 from rcr_probes.model import Cell, Plan
 
-# A cell as in repeat 0, which repeat it is, and so no noun more for each of a thousand repeats.
-Repeat: TypeAlias = tuple[Cell, int | None]
+# A cell as in seed 0 and repeat 0, and then both: so there is one noun for a thousand of a sweep.
+Numbered: TypeAlias = tuple[Cell, int | None, int | None]
 
 WHOLE = re.compile(rb"0|[1-9][0-9]{0,14}")  # as JSON writes a number that a plan may count to
 MOST_KNOWN = 1024  # what is kept of cells that may come again in another repeat
@@ -49,7 +49,7 @@ class Promised:
     name: str
     count: int
     distinct: bool
-    cells: Callable[[], Iterator[Repeat]]
+    cells: Callable[[], Iterator[Numbered]]
 
 
 def held(plan: Plan) -> Promised:
@@ -57,9 +57,15 @@ def held(plan: Plan) -> Promised:
     return Promised(plan.name, len(plan.cells), False, lambda: map(apart, plan.cells))
 
 
-def apart(cell: Cell) -> Repeat:
-    """A cell as in repeat 0, and which repeat it is."""
-    return replace(cell, repeat=0), cell.repeat
+def apart(cell: Cell) -> Numbered:
+    """A cell as in seed 0 and repeat 0, its seed, and its repeat."""
+    return replace(cell, seed=0, repeat=0), cell.seed, cell.repeat
+
+
+def whole(numbered: Numbered) -> Cell:
+    """The cell that these are the parts of."""
+    first, seed, repeat = numbered
+    return replace(first, seed=seed, repeat=repeat)
 
 
 def streamed(path: Path) -> Promised:
@@ -75,8 +81,9 @@ def streamed(path: Path) -> Promised:
         for count, block in enumerate(blocks, 1):
             if count > MOST_CELLS:
                 raise OtherForm
-            cells.read(block)
-            rising.see(block)
+            head, seed, repeat = _numbered(block)
+            rising.see(head, seed, repeat)
+            cells.first(head, block)
     return Promised(name, count, True, lambda: _again(path))
 
 
@@ -89,13 +96,23 @@ def parted(file: IO[bytes]) -> tuple[str, Iterator[tuple[bytes, int, int]]]:
         OtherForm: as ``streamed``; it is found as the cells are read.
     """
     name, blocks = _opened(file)
-    return name, map(_Rising().see, blocks)
+    return name, _risen(blocks)
 
 
-def _again(path: Path) -> Iterator[Repeat]:
+def _risen(blocks: Iterator[bytes]) -> Iterator[tuple[bytes, int, int]]:
+    rising = _Rising()
+    for numbered in map(_numbered, blocks):
+        rising.see(*numbered)
+        yield numbered
+
+
+def _again(path: Path) -> Iterator[Numbered]:
     with open(path, "rb") as file:
         try:
-            yield from map(_Cells().read, _opened(file)[1])
+            cells = _Cells()
+            for block in _opened(file)[1]:
+                head, seed, repeat = _numbered(block)
+                yield cells.first(head, block), seed, repeat
         except OtherForm:
             raise OSError(0, "it was changed while it was read", path) from None
 
@@ -125,21 +142,28 @@ def _blocks(file: IO[bytes], rest: bytes) -> Iterator[bytes]:
     yield last.removesuffix(_CLOSE)
 
 
+def _numbered(block: bytes) -> tuple[bytes, int, int]:
+    """What stands before the seed, the seed, and the repeat."""
+    head, _, counted = block.rpartition(_SEED)
+    seed, _, repeat = counted.partition(_REPEAT)
+    if not (WHOLE.fullmatch(seed) and WHOLE.fullmatch(repeat)):
+        raise OtherForm
+    return head, int(seed), int(repeat)
+
+
 class _Cells:
-    """Reads cells; of those that differ in their repeat alone, the first."""
+    """Reads cells; of those that differ in seed and repeat alone, the first."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Cell] = {}
 
-    def read(self, block: bytes) -> Repeat:
-        head, _, number = block.rpartition(_REPEAT)
-        if not WHOLE.fullmatch(number):
-            raise OtherForm
+    def first(self, head: bytes, block: bytes) -> Cell:
+        """The cell as in seed 0 and repeat 0, by what stands before its own."""
         if head not in self._known:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            self._known[head] = replace(_cell(block), repeat=0)
-        return self._known[head], int(number)
+            self._known[head] = apart(_cell(block))[0]
+        return self._known[head]
 
 
 def _cell(block: bytes) -> Cell:
@@ -164,23 +188,22 @@ class _Rising:
         self._last: dict[bytes, tuple[int, int]] = {}
         self._slow: dict[bytes, set[str]] = {}
 
-    def see(self, block: bytes) -> tuple[bytes, int, int]:
-        """What stands before the seed, the seed, and the repeat."""
-        head, _, counted = block.rpartition(_SEED)
-        seed, _, repeat = counted.partition(_REPEAT)
-        if not (WHOLE.fullmatch(seed) and WHOLE.fullmatch(repeat)):
-            raise OtherForm
-        now, last = (int(seed), int(repeat)), self._last.get(head)
+    def see(self, head: bytes, seed: int, repeat: int) -> None:
+        """Look at the next cell.
+
+        Raises:
+            OtherForm: they do not.
+        """
+        now, last = (seed, repeat), self._last.get(head)
         self._last[head] = now
         if last is None:
             if len(self._last) > MOST_CELLS // 10:
                 raise OtherForm  # they would have to be kept, each by its text
             self._slow[head] = {"seed", "repeat"}
-            return head, *now
+            return
         if now <= last:
             self._slow[head].discard("seed")
         if now[::-1] <= last[::-1]:
             self._slow[head].discard("repeat")
         if not self._slow[head]:
             raise OtherForm
-        return head, *now

@@ -23,9 +23,9 @@ from rcr_probes.evidence.form import (
     sha256,
 )
 from rcr_probes.evidence.planned import Planned
-from rcr_probes.evidence.promised import MOST_KNOWN, OtherForm, apart
+from rcr_probes.evidence.promised import MOST_KNOWN, Numbered, OtherForm, apart
 from rcr_probes.evidence.rows import PUBLISHED_VERDICT, Row, columns, repeated, row
-from rcr_probes.model import Capture, Cell, Json, Plan
+from rcr_probes.model import Capture, Json, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +102,23 @@ class Evidence:
         if self.remembered is not None:
             yield from map(_first, self.captures())
             return
-        known: dict[bytes, tuple[Row, Cell]] = {}
-        number, promised = 0, planned.repeats(self.plan)
+        known: dict[bytes, tuple[Row, Numbered]] = {}
+        number, promised = 0, planned.numbered(self.plan)
         for number, line in enumerate(self._lines(), 1):
             parts = alike.cut(line)
             found = None if parts is None else known.get(parts[0])
             if parts is None or found is None:
                 capture = seal.decode(line, f"{CAPTURES}:{number}")
                 made, repeat = _first(capture)
-                found = made, apart(capture.cell)[0]
+                found = made, apart(capture.cell)
                 if parts is not None:
                     if len(known) >= MOST_KNOWN:
                         known.clear()
                     known[parts[0]] = found
             else:
                 repeat = parts[1]
-            made, cell = found
-            if next(promised, None) != (cell, repeat):
+            made, (cell, seed, _) = found
+            if next(promised, None) != (cell, seed, repeat):
                 raise self._unpromised(f"holds {repeated(made, repeat)} as capture {number}")
             yield made, repeat
         if number != len(self.plan.cells):
@@ -166,8 +166,9 @@ class Evidence:
 
 def _first(capture: Capture) -> tuple[Row, int | None]:
     """The row of a capture as if it were repeat 0 of its cell, and which repeat it is."""
-    cell, repeat = apart(capture.cell)
-    return row(replace(capture, measurement=replace(capture.measurement, cell=cell))), repeat
+    cell = replace(capture.cell, repeat=0)
+    made = row(replace(capture, measurement=replace(capture.measurement, cell=cell)))
+    return made, capture.cell.repeat
 
 
 def read(folder: str | os.PathLike[str]) -> Evidence:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence import planned, store, write
+from rcr_probes.evidence import planned, promised, store, write
 from rcr_probes.evidence.form import PLAN
 from rcr_probes.evidence.planned import Planned
 from rcr_probes.evidence.promised import OtherForm
@@ -43,7 +43,7 @@ def test_what_is_kept_in_few_bytes_is_what_stands_there(
     assert isinstance(kept, Planned)
     assert tuple(kept) == cells == tuple(kept[n] for n in range(len(cells)))
     assert (kept[-1], kept[1:3], len(kept)) == (cells[-1], cells[1:3], len(cells))
-    assert [replace(first, repeat=n) for first, n in planned.repeats(read)] == [*cells]
+    assert [*map(promised.whole, planned.numbered(read))] == [*cells]
     assert kept != cells[:-1]
     assert kept != (*cells[:-1], P0.id)
     with pytest.raises(IndexError):
