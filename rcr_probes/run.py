@@ -53,8 +53,8 @@ def run(
         into: the evidence folder; default ``runs/`` and the plan's name.
         start: ``fork`` or ``spawn``.
         workers: processes that run cells side by side; default one for each core.
-        again: run anew; what the folder holds is kept in ``<into>.previous``, or in
-            ``<into>.previous-2`` and so on where that is taken.
+        again: run anew; what the folder holds is kept in ``<into>.previous``, and what an earlier
+            run left there in ``<into>.previous-2``, and so on.
         keep: keep each cell's folder, in ``<into>.cells``.
         deadline: seconds for each phase; one that overruns makes its cell ``unknown``.
         on: the scheduler of a Dask cluster that is to run them, ``tcp://HOST:PORT``; ``workers`` is

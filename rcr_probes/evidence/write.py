@@ -236,9 +236,10 @@ class Writer:
 
 
 def set_aside(folder: Path) -> None:
-    """Move a folder of a run to ``.previous`` beside it, or ``.previous-2`` where that is taken.
+    """Move a folder of a run to ``.previous`` beside it, so that this is always the one before.
 
-    An empty folder holds nothing that could be lost, and stays.
+    What stood there moves on to ``.previous-2``, and so on: nothing is lost. An empty folder
+    holds nothing that could be lost, and stays.
 
     Raises:
         PlanError: it is no folder of a run, or a run is writing to it.
@@ -252,7 +253,9 @@ def set_aside(folder: Path) -> None:
         )
     with open(folder / CAPTURES, "ab") as captures:
         _hold(captures, folder)
-        os.rename(os.path.abspath(folder), _free(beside(folder, ".previous")))
+        before = beside(folder, ".previous")
+        _move_on(before)
+        os.rename(os.path.abspath(folder), before)
 
 
 def beside(folder: Path, suffix: str) -> Path:
@@ -261,10 +264,23 @@ def beside(folder: Path, suffix: str) -> Path:
     return whole.with_name(whole.name + suffix)
 
 
+def _move_on(path: Path) -> None:
+    """Free this path: what stands there takes the next number, and so does what stands there."""
+    taken = sum(1 for _ in itertools.takewhile(os.path.lexists, _numbered(path)))
+    names = list(itertools.islice(_numbered(path), taken + 1))
+    for one, after in reversed(list(itertools.pairwise(names))):
+        os.rename(one, after)
+
+
 def _free(path: Path) -> Path:
     """This path, or the first of its name with a number that is not taken: nothing is lost."""
-    others = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
-    return next(p for p in itertools.chain([path], others) if not p.exists())
+    return next(one for one in _numbered(path) if not os.path.lexists(one))
+
+
+def _numbered(path: Path) -> Iterator[Path]:
+    """This path, and then those of its name with the numbers from 2 on."""
+    yield path
+    yield from (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
 
 
 def _hold(captures: IO[bytes], folder: Path) -> None:

@@ -71,12 +71,12 @@ def test_a_complete_folder_is_not_run_again(forked: store.Evidence) -> None:
 
 
 def test_again_keeps_what_was_there_aside(tmp_path: Path) -> None:
-    """The new evidence takes the folder, the old one stands beside it."""
+    """The new evidence takes the folder, the one before is always ``.previous``, none is lost."""
     plan = Plan("one", (Cell(**P3),))
     first = next(runs.run(plan, tmp_path / "one").captures())
     second = next(runs.run(plan, tmp_path / "one", again=True).captures())
     third = next(runs.run(plan, tmp_path / "one", again=True).captures())
-    for name, made in {"": third, ".previous": first, ".previous-2": second}.items():
+    for name, made in {"": third, ".previous": second, ".previous-2": first}.items():
         assert list(store.read(tmp_path / f"one{name}").captures()) == [made]
     assert len({made.circumstances.pids["fault"] for made in (first, second, third)}) == 3
 
