@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -16,6 +17,8 @@ _SHELL = re.compile(r"[|&;<>()$`*?\[\]#~\n]|^\s*\w+=")
 _BRACED = re.compile(r"(?<![$%{])(\{+)([A-Za-z_]\w*)(\}+)", re.ASCII)
 FOLDER = "folder"
 PLACES = ("receiver", FOLDER)
+_MISTYPED = "Check its name; one in this folder is written ./NAME, and must be executable."
+_QUOTED = "Leave the quotes around the whole out: each word stands by itself; a shell is sh -c '…'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,19 @@ class Command:
         """
         for word in self.words:
             refuse_unknown(word, PLACES)
-        if f"{{{FOLDER}}}" not in self.words[0] and shutil.which(self.words[0]) is None:
+        program = self.words[0]
+        if program.startswith(f"{{{FOLDER}}}") or shutil.which(program) is not None:
+            return  # what setup puts into the folder is not there yet
+        if os.sep in program and os.path.isfile(program):
+            script = shlex.quote(program)
             raise RcrError(
-                f"There is no program {self.words[0]!r} that could be run from here.",
-                "Check its name; one in this folder is written ./NAME, and must be executable.",
+                f"{program} is there, but is not executable.",
+                f"Type: chmod +x {script}; or name before it what runs it, such as bash {script}",
             )
+        raise RcrError(
+            f"There is no program {program!r} that could be run from here.",
+            _QUOTED if " " in program else _MISTYPED,
+        )
 
     def __str__(self) -> str:
         return shlex.join(self.words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +82,31 @@ def test_a_name_in_braces_that_nothing_knows_is_refused(text: str, says: str) ->
     assert caught.value.cause == f"Unknown placeholder: '{name}'."
     assert says in caught.value.remedy
     assert caught.value.remedy.endswith(f"doubled: {{{name}}}")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("gone",), "written ./NAME"),
+        (("./worker.sh", "{folder}"), "chmod +x ./worker.sh"),
+        (("sh ./worker.sh {folder} | cat",), "Leave the quotes around the whole out"),
+        (("sh ./worker.sh", "{folder}"), "Leave the quotes around the whole out"),
+    ],
+)
+def test_a_program_that_cannot_be_run_is_refused(
+    words: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to type instead: it is missing, may not be executed, or is a whole line."""
+    monkeypatch.chdir(tmp_path)
+    Path("worker.sh").write_text("true")
+    with pytest.raises(RcrError) as caught:
+        Command(words).require()
+    assert says in caught.value.remedy
+
+
+def test_a_program_that_setup_puts_into_the_folder_is_not_looked_for() -> None:
+    """Nothing of it is there before the first strike."""
+    Command(("{folder}/worker",)).require()
 
 
 LOG = """\
