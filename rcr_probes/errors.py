@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 _CODE = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
 _PYTHON, _INSTALLED = os.path.dirname(os.__file__), re.compile(r"\b(site|dist)-packages\b")
-LISTED = 8  # of many long names, so many are shown
+# Of many names, so many are shown: of words, all that there are of anything but cells' numbers.
+_LONG, _WORDS = 8, 40
+_WORD = 40  # characters: what is longer is the id of a cell, or a path
 _MADE = "made"  # the Makefile's stamp in an environment that it made
 
 
@@ -57,12 +59,18 @@ class UnknownName(RcrError):
         super().__init__(f"Unknown {kind}: {name!r}.", f"{said}\n  {beside}" if beside else said)
 
 
+def below(names: Sequence[str]) -> str:
+    """The first of these long names, one below the other, and how many more there are."""
+    more = [f"… and {len(names) - _LONG} more"] if len(names) > _LONG else []
+    return "\n    ".join(["", *names[:_LONG], *more])
+
+
 def _listed(names: Sequence[str]) -> str:
-    """The first of these names; ids of cells are long, and read best one below the other."""
-    listed = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-    if len(listed) <= 200:
-        return listed
-    return "\n    ".join(["", *names[:LISTED], *(["…"] if len(names) > LISTED else [])])
+    """Words in one line; ids of cells are long, and read best one below the other."""
+    if any(len(name) > _WORD for name in names):
+        return below(names)
+    more = f" … and {len(names) - _WORDS} more" if len(names) > _WORDS else ""
+    return ", ".join(names[:_WORDS]) + more
 
 
 class NotInstalled(RcrError):

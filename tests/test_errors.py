@@ -18,6 +18,7 @@ from rcr_probes.errors import (
     code_of,
     installing,
 )
+from rcr_probes.vocabulary import FAULTS
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,10 +33,11 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 
 
 def test_a_name_that_is_near_to_nothing_is_answered_with_what_there_is() -> None:
-    """A long list is cut, an empty one is called none."""
+    """A list of words is whole, up to a length; an empty one is called none."""
     assert "Did you mean" not in str(UnknownName("plan", "zzz", ["article"]))
     assert str(UnknownName("cell", "x", [])).endswith("Known: none")
-    assert str(UnknownName("cell", "x", [f"c{n}" for n in range(30)])).endswith("c19 …")
+    assert str(UnknownName("fault", "x", FAULTS)).endswith(f"Known: {', '.join(FAULTS)}")
+    assert str(UnknownName("seed", "x", [f"c{n}" for n in range(50)])).endswith("c39 … and 10 more")
 
 
 def test_a_part_of_one_name_alone_means_it() -> None:
@@ -53,10 +55,10 @@ def test_what_has_no_name_among_those_known_is_said_beside_them() -> None:
 
 
 def test_long_names_are_listed_one_below_the_other() -> None:
-    """Cells are found by eye."""
+    """Cells are found by eye, and how many are not shown is said."""
     cells = [f"completion_audit/audit_is_directory/none/same/resume/seed={n}" for n in range(9)]
     text = str(UnknownName("cell", "x", cells))
-    assert text.endswith(f"\n    {cells[7]}\n    …")
+    assert text.endswith(f"\n    {cells[7]}\n    … and 1 more")
 
 
 @pytest.mark.parametrize(

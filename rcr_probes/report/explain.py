@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rcr_probes.errors import LISTED, RcrError, UnknownName, printable
+from rcr_probes.errors import RcrError, UnknownName, below, printable
 from rcr_probes.model import (
     Capture,
     Decision,
@@ -42,15 +42,14 @@ def matching(given: str | None, cells: Iterable[str], folder: Path) -> str:
     if given in known:
         return given
     found = [cell for cell in known if given is None or given in cell]
+    every = shlex.join(["rcr", "show", str(folder), "--csv"])
     if not found:
-        raise UnknownName("cell", given, known)
+        raise UnknownName("cell", given, known, f"{every} has all, each first in its line.")
     if len(found) > 1:
         whose = f"{folder} holds" if given is None else f"{given!r} is a part of"
-        listed = "\n    ".join(["", *found[:LISTED], *(["…"] if len(found) > LISTED else [])])
-        every = shlex.join(["rcr", "show", str(folder), "--csv"])
         raise RcrError(
             f"{whose} {len(found)} cells.",
-            f"Name one of them; {every} has all, each first in its line:{listed}",
+            f"Name one of them; {every} has all, each first in its line:{below(found)}",
         )
     return found[0]
 

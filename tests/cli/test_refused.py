@@ -96,7 +96,7 @@ def test_a_part_of_some_ids_is_answered_with_these(capsys: Captured) -> None:
     """--only takes whole ids: who types a part is shown those that hold it, to copy from."""
     said = refused(capsys, "run", "article", "--only", "completion_audit")
     assert "It is a part of 3 of those known" in said
-    assert f" {P3}," in said
+    assert f"\n    {P3}\n" in said
     said = refused(capsys, "run", "article", "--only", "start_audit")
     assert "Did you mean 'start_audit/audit_is_directory/none/same/resume'?" in said
 

@@ -249,4 +249,4 @@ def test_of_many_cells_a_few_are_named_and_how_to_see_them_all() -> None:
         assert said in raised.value.cause
         first, *listed = raised.value.remedy.splitlines()
         assert "rcr show 'my runs' --csv has all" in first
-        assert [line.strip() for line in listed] == [*cells[:8], "…"]
+        assert [line.strip() for line in listed] == [*cells[:8], "… and 92 more"]
