@@ -175,7 +175,8 @@ def check(args: Namespace) -> int:
     from rcr_probes.evidence import archive
     from rcr_probes.publish.layout import is_package
 
-    if is_package(args.folder) or args.folder.is_file():
+    absent = args.trust is not None and not args.folder.is_dir()  # a package is meant
+    if absent or is_package(args.folder) or args.folder.is_file():
         with archive.opened(args.folder) as folder:
             return _check_package(folder, args)
     if args.trust is not None:

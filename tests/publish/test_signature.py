@@ -179,6 +179,16 @@ def test_trust_asks_for_a_signature(
         assert "signed" in capsys.readouterr().err
 
 
+def test_what_is_not_there_is_not_said_to_be_unsigned(
+    tmp_path: Path, keys: packaged.Keys, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is missing, which is another mistake: its name was mistyped."""
+    assert main(["check", str(tmp_path / "gone.zip"), "--trust", str(keys.public)]) == 2
+    said = capsys.readouterr().err
+    assert "There is no" in said
+    assert "signed" not in said
+
+
 @pytest.mark.parametrize(
     "predicate",
     [
