@@ -327,7 +327,7 @@ class _Captures:
         if runtime == WORKER or not course.ran(measured):
             return
         if self._says.setdefault(runtime, measured.says) != measured.says:
-            yield "says", "what its runtime's states say is not what they say in an earlier cell."
+            yield "says", "it gives its runtime's states another meaning than an earlier cell does."
 
 
 def _of_probe(found: tuple[Cell, str]) -> Finding:

@@ -103,7 +103,7 @@ _SEEN: Mapping[str, tuple[str, ...]] = {
 def _says(measured: Measurement) -> Iterator[str]:
     """What its states say is documented, and no measurement's to choose."""
     if measured.says != SAYS:
-        yield "what its runtime's states say is not what they say."
+        yield "it gives the reference's states another meaning than they have."
 
 
 def _words(measured: Measurement) -> Iterator[str]:

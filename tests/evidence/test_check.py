@@ -570,7 +570,7 @@ def test_states_of_one_runtime_say_the_same_in_every_cell(tmp_path: Path) -> Non
     remake(folder, 1, lambda data: data["measurement"]["says"].update(failed="done"))
     (finding,) = check(folder).findings
     assert finding.place.startswith("captures.jsonl:2 ")
-    assert "not what they say in an earlier cell" in finding.problem
+    assert "another meaning than an earlier cell does" in finding.problem
 
 
 def test_what_breaks_an_examination_is_a_finding() -> None:
