@@ -55,13 +55,16 @@ def _difference(found: Difference, ours: str, theirs: str, lang: str) -> str:
 
 
 def _summary(comparison: Comparison, lang: str) -> str:
-    found = "differ" if comparison.differences else "same" if comparison.same else "nothing"
+    alone = len(comparison.only_ours) + len(comparison.only_theirs)
+    same = "same_in_part" if alone else "same"
+    found = "differ" if comparison.differences else same if comparison.same else "nothing"
     return text(
         f"compare.{found}",
         lang,
         differences=len(comparison.differences),
         pairs=comparison.pairs,
         values=comparison.values,
+        alone=alone,
     )
 
 

@@ -75,10 +75,14 @@ def test_each_part_of_the_facts_has_its_word(lang: str) -> None:
 def test_a_cell_that_the_other_folder_lacks_is_listed(
     tmp_path: Path, lang: str, heading: str
 ) -> None:
-    """And is no difference."""
+    """And is no difference; nor are the folders the same, which the first line says."""
     said = against(tmp_path, made.capture(made.P3), lang=lang)
-    same = "The same facts: none differs (pairs of matching rows: 1, values compared: "
-    assert said[0].startswith({"en": same, "zh": "事实相同：1 对匹配的行，"}[lang])
+    begins, ends = {
+        "en": ("Where rows match, the same facts: none differs", "only one folder has: 2."),
+        "zh": ("匹配的行事实相同：1 对，", "只有一方才有的行：2 行。"),
+    }[lang]
+    assert said[0].startswith(begins)
+    assert said[0].endswith(ends)
     assert said[1].startswith(heading)
     assert said[2:] == [f"  {made.CONTROL.id}", f"  {made.LEFT.id}"]
 
