@@ -113,13 +113,17 @@ def _renamed(path: Path, _: int, __: bytes, name: str, *___: object) -> None:
 
 
 def _added(path: Path, _: int, data: bytes, name: str, *__: object) -> None:
+    added = path.parent / name
     with contextlib.suppress(OSError):
-        (path.parent / name).write_bytes(data)
+        added.unlink(missing_ok=True)  # nothing is written where a link leads
+        added.write_bytes(data)
 
 
 def _linked(path: Path, *_: object) -> None:
+    """A link that leads out of what was given, to what must stay as it is."""
+    given = next(folder for folder in path.parents if folder.name == "given")
     path.unlink()
-    path.symlink_to("../../../outside")
+    path.symlink_to(os.path.relpath(given.parent / "outside", path.parent))
 
 
 def _folder(path: Path, *_: object) -> None:
@@ -162,8 +166,11 @@ CHANGES = st.lists(
 
 
 def refit(folder: Path, make: Callable[[Path], object]) -> None:
-    """Make digests fit, where what is left is something that has them."""
-    if not any(path.is_fifo() for path in folder.rglob("*")):  # whoever opened it would wait
+    """Make digests fit, where what is left is something that has them.
+
+    Whoever opened a pipe would wait, and who wrote to a link would write where it leads.
+    """
+    if not any(path.is_fifo() or path.is_symlink() for path in folder.rglob("*")):
         with contextlib.suppress(Exception):
             make(folder)
 
