@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from rcr_probes.receiver import course, keys, tables
 from rcr_probes.receiver.course import Answer, Arrival
@@ -49,16 +49,18 @@ class Store:
         self._lock = threading.RLock()
         self._sql = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            self._sql.execute("PRAGMA foreign_keys = ON")
-            with self._transaction() as sql:
-                if not sql.execute("SELECT 1 FROM sqlite_master").fetchone():
-                    tables.create(sql)
-                if settings is not None:
-                    _replace_settings(sql, settings)
-                self.settings = tables.stored_settings(sql)
-                course.settle(sql, self.settings)
+            with ExitStack() as refused:
+                refused.callback(self._sql.close)
+                self._sql.execute("PRAGMA foreign_keys = ON")
+                with self._transaction() as sql:
+                    if not sql.execute("SELECT 1 FROM sqlite_master").fetchone():
+                        tables.create(sql)
+                    if settings is not None:
+                        _replace_settings(sql, settings)
+                    self.settings = tables.stored_settings(sql)
+                    course.settle(sql, self.settings)
+                refused.pop_all()
         except (sqlite3.Error, ValueError, TypeError) as error:
-            self._sql.close()
             raise ReceiverError(
                 f"{path} cannot be used as a receiver's database: {error}.",
                 "Give a folder of its own, or one that a receiver left or was copied into.",

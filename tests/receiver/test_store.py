@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -239,6 +242,16 @@ def another_database(folder: Path) -> None:
     sql.close()
 
 
+def held(folder: Path) -> list[str]:
+    """The files of a folder that this process has open."""
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(descriptor))
+    return [path for path in found if path.startswith(str(folder))]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("put", [not_a_database, another_database])
 def test_what_is_no_receivers_database_is_refused(
     tmp_path: Path, put: Callable[[Path], None]
@@ -250,6 +263,7 @@ def test_what_is_no_receivers_database_is_refused(
         with pytest.raises(ReceiverError, match=r"receiver\.sqlite"):
             use(str(tmp_path))
     assert (tmp_path / "receiver.sqlite").read_bytes() == before
+    assert held(tmp_path) == []
 
 
 def test_reading_back_settles_nothing_and_makes_nothing(tmp_path: Path, store: Store) -> None:
@@ -281,10 +295,12 @@ def test_settings_that_make_no_receiver_are_refused(wrong: dict[str, object]) ->
         Settings(**wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_an_answer_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     """Before anything is served."""
     with pytest.raises(ReceiverError, match=r"nothing\.json"):
         Store(str(tmp_path), Settings(answer=str(tmp_path / "nothing.json")))
+    assert held(tmp_path) == []
 
 
 def test_every_fault_can_be_armed(store: Store) -> None:
