@@ -76,7 +76,7 @@ def compared() -> Comparison:
 @cache
 def runtimes() -> list[Repeated]:
     """Every cell of real runtimes, its repeats taken together."""
-    return repeated(evidence("runtimes").captures())
+    return repeated(evidence("runtimes"))
 
 
 @cache

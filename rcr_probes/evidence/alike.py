@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from rcr_probes.evidence import strict
 from rcr_probes.evidence.consistency import LARGEST_PID
@@ -28,8 +28,10 @@ _NUMBER = re.compile(rb":([0-9][0-9.e-]*)")
 # its own way. No look at a capture depends on which they are, but on which are the same.
 _NAMES = (b'"operation-%b', b'"marker-%b')
 _SHA256 = re.compile(rb'"sha256:[0-9a-f]{64}')
+_NAMED = ("operation-", "marker-", "sha256:")  # what they begin with
 _KEY = re.compile(rb'"(?:operation-|marker-|sha256:)[^"]*":')  # keys are sorted by what they say
 
+T = TypeVar("T")
 Pieces: TypeAlias = Sequence[bytes]  # a text, a name, a text, a name, … and at last a text
 
 
@@ -87,16 +89,45 @@ class _Known:
         return names if _count(parts.told, names) == self.count else None
 
 
-def cut(line: bytes) -> tuple[bytes, int] | None:
-    """What repeats of a cell share that give the same row, and which repeat a line is of.
+def cut(line: bytes) -> tuple[bytes, int, int] | None:
+    """What captures of a cell share that give the same row, and the seed and repeat of this one.
 
     None where it is no line that a run writes of a measured cell. Who doubts evidence cuts finer.
     """
     places = _places(line)
     if places is None:
         return None
-    _, _, repeat, after, about = places
-    return line[:repeat] + line[after : about + _STARTED], int(line[repeat:after])
+    seed, named, repeat, after, about = places
+    shared = line[:seed] + line[after : about + _STARTED]
+    return shared, int(line[seed:named]), int(line[repeat:after])
+
+
+class Shared(Generic[T]):
+    """What was made of lines, for those that share it (``cut``): under other names, too."""
+
+    def __init__(self) -> None:
+        self._made: dict[bytes, T] = {}
+        self._unnamed: dict[bytes, T] = {}
+
+    def find(self, shared: bytes, seed: int) -> T | None:
+        """What was made of a line like this one; None where there was none."""
+        return self._made.get(shared) or self._unnamed.get(_unnamed(shared, seed))
+
+    def keep(self, shared: bytes, seed: int, made: T, texts: Iterable[str]) -> None:
+        """Keep what was made, which holds these texts: where one is a name, for this seed alone."""
+        if len(self._made) >= MOST_KNOWN:
+            self._made.clear()
+            self._unnamed.clear()
+        self._made[shared] = made
+        if not any(name in text for text in texts for name in _NAMED):
+            self._unnamed[_unnamed(shared, seed)] = made
+
+
+def _unnamed(shared: bytes, seed: int) -> bytes:
+    """The same without what its seed names, and without digests."""
+    for name in _NAMES:
+        shared = shared.replace(name % b"%d" % seed, name % b"")
+    return _SHA256.sub(b"", shared)
 
 
 class Examined:

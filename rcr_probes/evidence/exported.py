@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +18,9 @@ from rcr_probes.evidence.rows import (
     WHOLE,
     YES_OR_NO,
     Row,
+    Told,
+    Value,
+    cell_of,
     columns,
 )
 from rcr_probes.evidence.store import Evidence
@@ -28,6 +31,7 @@ SCHEMA = 1
 _KEY = b"rcr_probes"  # of the file's own metadata: a JSON object, as ``_said`` has it
 # Of that object, in whatever format: key → the kind of its value.
 _METADATA = {"schema": int, "plan": str, "rows": int, "captures_sha256": str}
+_OWN = ("cell", "seed", "repeat")  # columns that tell rows of a sweep apart
 _TOGETHER = 10_000  # rows of a row group: some megabytes in memory, and enough to compress well
 
 
@@ -61,10 +65,20 @@ class Exported:
                     del made[PUBLISHED_VERDICT]
                 yield made
 
-    @property
-    def repeats(self) -> bool:
-        """Whether any cell is there more than once."""
-        return any(row["repeat"] for row in self.rows())
+    def told(self) -> Iterator[Told]:
+        """Every row as in seed 0 and repeat 0, its seed, and its repeat, as of evidence.
+
+        Raises:
+            EvidenceError: as ``rows``.
+        """
+        known: dict[tuple[Value, ...], Row] = {}
+        for made in self.rows():
+            shared = tuple(value for name, value in made.items() if name not in _OWN)
+            cell = cell_of(made)
+            if shared not in known:
+                first = replace(cell, seed=0, repeat=0)
+                known[shared] = {**made, "cell": first.id, "seed": 0, "repeat": 0}
+            yield known[shared], cell.seed, cell.repeat
 
     @property
     def is_probe(self) -> bool:
@@ -72,7 +86,7 @@ class Exported:
         return all(row["runtime"] == WORKER for row in self.rows())
 
 
-# What tables are drawn of: both have rows() and columns.
+# What tables are drawn of: both have rows(), told() and columns.
 Rowed: TypeAlias = Evidence | Exported
 
 

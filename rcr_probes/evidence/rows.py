@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 from rcr_probes.errors import printable
 from rcr_probes.model import Capture, Cell, Observation
@@ -14,6 +14,8 @@ from rcr_probes.vocabulary import NONE
 
 Value = str | int | bool | None
 Row = dict[str, Value]
+# A row as in seed 0 and repeat 0, and then both: so there is one row for a thousand of a sweep.
+Told: TypeAlias = tuple[Row, int | None, int | None]
 
 COLUMNS = (
     "cell",
@@ -111,9 +113,17 @@ def row(capture: Capture) -> Row:
     return made
 
 
-def repeated(first: Row, repeat: int | None) -> str:
-    """The id of a cell in some repeat, from its row in repeat 0."""
-    return f"{first['cell']}/repeat={repeat}" if repeat else str(first["cell"])
+def named(told: Told) -> str:
+    """The id of a cell, which ends with its seed and its repeat."""
+    first, seed, repeat = told
+    numbers = (("seed", seed), ("repeat", repeat))
+    return "/".join([str(first["cell"]), *(f"{name}={n}" for name, n in numbers if n)])
+
+
+def whole(told: Told) -> Row:
+    """The row that these are the parts of."""
+    first, seed, repeat = told
+    return {**first, "cell": named(told), "seed": seed, "repeat": repeat}
 
 
 def cell_of(row: Row) -> Cell:

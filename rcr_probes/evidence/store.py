@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import msgspec
 
@@ -23,9 +23,9 @@ from rcr_probes.evidence.form import (
     sha256,
 )
 from rcr_probes.evidence.planned import Planned
-from rcr_probes.evidence.promised import MOST_KNOWN, Numbered, OtherForm, apart
-from rcr_probes.evidence.rows import PUBLISHED_VERDICT, Row, columns, repeated, row
-from rcr_probes.model import Capture, Json, Plan
+from rcr_probes.evidence.promised import OtherForm, apart
+from rcr_probes.evidence.rows import PUBLISHED_VERDICT, Row, Told, columns, named, row, whole
+from rcr_probes.model import Capture, Cell, Json, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,10 @@ class Evidence:
         Raises:
             EvidenceError: as ``captures``.
         """
-        for made, repeat in self.told():
-            yield {**made, "cell": repeated(made, repeat), "repeat": repeat}
+        return map(whole, self.told())
 
-    def told(self) -> Iterator[tuple[Row, int | None]]:
-        """Every capture as the row of its cell in repeat 0, and which repeat it is.
+    def told(self) -> Iterator[Told]:
+        """Every capture as the row of its cell in seed 0 and repeat 0, its seed, and its repeat.
 
         Captures that say the same have the very same row: what is made of rows is made of few.
 
@@ -100,27 +99,24 @@ class Evidence:
             EvidenceError: as ``captures``.
         """
         if self.remembered is not None:
-            yield from map(_first, self.captures())
+            yield from map(_told, self.captures())
             return
-        known: dict[bytes, tuple[Row, Numbered]] = {}
+        known: alike.Shared[tuple[Row, Cell]] = alike.Shared()
         number, promised = 0, planned.numbered(self.plan)
         for number, line in enumerate(self._lines(), 1):
             parts = alike.cut(line)
-            found = None if parts is None else known.get(parts[0])
+            found = None if parts is None else known.find(*parts[:2])
             if parts is None or found is None:
                 capture = seal.decode(line, f"{CAPTURES}:{number}")
-                made, repeat = _first(capture)
-                found = made, apart(capture.cell)
+                made, seed, repeat = _told(capture)
+                cell = apart(capture.cell)[0]
                 if parts is not None:
-                    if len(known) >= MOST_KNOWN:
-                        known.clear()
-                    known[parts[0]] = found
+                    known.keep(*parts[:2], (made, cell), filter(_is_text, made.values()))
             else:
-                repeat = parts[1]
-            made, (cell, seed, _) = found
+                (made, cell), (_, seed, repeat) = found, parts
             if next(promised, None) != (cell, seed, repeat):
-                raise self._unpromised(f"holds {repeated(made, repeat)} as capture {number}")
-            yield made, repeat
+                raise self._unpromised(f"holds {named((made, seed, repeat))} as capture {number}")
+            yield made, seed, repeat
         if number != len(self.plan.cells):
             raise self._unpromised(f"ends after {number} captures")
 
@@ -132,11 +128,6 @@ class Evidence:
             EvidenceError: as ``captures``.
         """
         return columns(any(row.get(PUBLISHED_VERDICT) is not None for row in self.rows()))
-
-    @property
-    def repeats(self) -> bool:
-        """Whether any cell is there more than once."""
-        return any(cell.repeat for cell in self.plan.cells)
 
     def _lines(self) -> Iterator[bytes]:
         try:
@@ -164,11 +155,15 @@ class Evidence:
         raise UnknownName("cell", cell, (c.id for c in self.plan.cells))
 
 
-def _first(capture: Capture) -> tuple[Row, int | None]:
-    """The row of a capture as if it were repeat 0 of its cell, and which repeat it is."""
-    cell = replace(capture.cell, repeat=0)
+def _told(capture: Capture) -> Told:
+    """The row of a capture as if it were seed 0 and repeat 0 of its cell, and which they are."""
+    cell, seed, repeat = apart(capture.cell)
     made = row(replace(capture, measurement=replace(capture.measurement, cell=cell)))
-    return made, capture.cell.repeat
+    return made, seed, repeat
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
 
 
 def read(folder: str | os.PathLike[str]) -> Evidence:

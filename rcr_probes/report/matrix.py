@@ -55,7 +55,7 @@ def matrix(evidence: Evidence, lang: str = "en") -> Figure:
     Raises:
         UnknownName: the language is not there.
     """
-    found = repeated(evidence.captures())
+    found = repeated(evidence)
     faults = columns(found)
     dedupes = [name for name in DEDUPES if any(one.cell.dedupe == name for one in found)]
     groups: dict[str, list[str]] = {}

@@ -184,7 +184,7 @@ def facts(evidence: Evidence, lang: str = "en") -> dict[str, object]:
     theirs = {name: given for name, given in evidence.versions.items() if name not in ours}
     found["versions"] = ", ".join(f"{name} {given}" for name, given in theirs.items())
     found["runtimes"] = frame["runtime"].nunique()
-    taken = repeated(evidence.captures())
+    taken = repeated(evidence)
     found["together"] = len(taken)
     found["repeats"] = ", ".join(str(n) for n in sorted({len(one.rows) for one in taken}))
     for result in (*VERDICTS, UNSTABLE):

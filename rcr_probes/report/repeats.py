@@ -1,15 +1,19 @@
-"""Cells that were measured more than once: one result for all repeats, or unstable; no mean."""
+"""Cells that were measured more than once: one result for all repeats, or unstable; no mean.
+
+A seed measures the same once more as well, under other names: it is taken as a repeat.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from rcr_probes.evidence.exported import Rowed
-from rcr_probes.evidence.rows import Row, cell_of, row
-from rcr_probes.model import Capture, Cell
+from rcr_probes.evidence.rows import Row, Told, cell_of, whole
+from rcr_probes.model import Cell
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import (
     BASELINE,
@@ -25,9 +29,12 @@ UNSTABLE = "unstable"
 # After these there is nothing to change.
 SOUND: tuple[VerdictName, ...] = ("consistent", "protected", "deduplicated", "no_effect", "held")
 # What may differ between two measurements of the same cell.
-_CIRCUMSTANCES = ("cell", "repeat", "start")
+_CIRCUMSTANCES = ("cell", "seed", "repeat", "start")
 _ADAPTER = "rcr_probes.runtimes."
 _NOTHING = "-"  # not known
+# Axes that are shown only where cells differ in them.
+_FURTHER = ("digest", "witness", "recovery_fault", "recoverers")
+_FEW = 5  # repeats that are told one by one
 # Who recovered; the last is no part of the others: nothing had failed.
 WHO = (*POLICIES, "own", "control")
 _GAP = ("runtime", "policy", "state_after_fault", "effects", "verdict", "eligibility")
@@ -39,7 +46,7 @@ class Repeated:
 
     Attributes:
         cell: its first repeat.
-        rows: the tidy row of each repeat, in the order of the plan.
+        rows: the row of each repeat, in the order of the plan, as ``told``.
         differs: the columns in which the repeats differ; empty where the cell is stable.
     """
 
@@ -53,36 +60,40 @@ class Repeated:
         return UNSTABLE if self.differs else str(self.rows[0]["verdict"])
 
     def each(self, column: str) -> str:
-        """A column's value, or each repeat's where they differ."""
-        values = [row[column] for row in self.rows]
-        shown = values if column in self.differs else values[:1]
-        return " / ".join(_NOTHING if value is None else str(value) for value in shown)
+        """A column's value, or each repeat's where they differ; of many, how often each."""
+        values = [_NOTHING if row[column] is None else str(row[column]) for row in self.rows]
+        if column not in self.differs:
+            return values[0]
+        if len(values) <= _FEW:
+            return " / ".join(values)
+        return " / ".join(f"{value} ({count:,})" for value, count in Counter(values).items())
 
     @property
     def key(self) -> Cell:
         """What names it among the cells of its plan: all that it is, whichever repeat it is of."""
-        return replace(self.cell, repeat=0)
+        return replace(self.cell, seed=0, repeat=0)
 
 
-def repeated(captures: Iterable[Capture]) -> list[Repeated]:
+def repeated(evidence: Rowed) -> list[Repeated]:
     """Every cell once, with its repeats, in the order of the plan."""
-    return _repeated(map(row, captures))
-
-
-def _repeated(rows: Iterable[Row]) -> list[Repeated]:
-    groups: dict[Cell, list[Row]] = {}
-    for one in rows:
-        groups.setdefault(replace(cell_of(one), repeat=0), []).append(one)
+    groups: dict[Cell, list[Told]] = {}
+    cells: dict[int, Cell] = {}  # of a row that captures share, by what it is
+    for told in evidence.told():
+        first = told[0]
+        cell = cells.get(id(first)) or cells.setdefault(id(first), cell_of(first))
+        groups.setdefault(cell, []).append(told)
     return [_together(group) for group in groups.values()]
 
 
-def _together(rows: Sequence[Row]) -> Repeated:
+def _together(told: Sequence[Told]) -> Repeated:
+    rows = [first for first, *_ in told]
+    distinct = [*{id(one): one for one in rows}.values()]
     differs = tuple(
         column
         for column in rows[0]
-        if column not in _CIRCUMSTANCES and len({one[column] for one in rows}) > 1
+        if column not in _CIRCUMSTANCES and len({one[column] for one in distinct}) > 1
     )
-    return Repeated(cell_of(rows[0]), tuple(rows), differs)
+    return Repeated(cell_of(whole(told[0])), tuple(rows), differs)
 
 
 def name_of(runtime: str) -> str:
@@ -110,13 +121,15 @@ def table(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """Every cell with its repeats as one row: the matrix figure in words.
 
     Returns:
-        Columns configuration, point, fault, dedupe, policy, calls and effects after the fault and
-        after recovery, the state then, the verdict, what the evidence allowed, what to change. A
-        value that differs between repeats is shown for each of them, with slashes between.
+        Columns configuration, point, fault, dedupe, further axes in which cells differ, policy,
+        calls and effects after the fault and after recovery, the state then, the verdict, what the
+        evidence allowed, what to change. A value that differs between repeats is shown for each of
+        them, with slashes between; of more than a few, how often each occurs.
     """
-    found = _repeated(evidence.rows())
+    found = repeated(evidence)
     others = {one.key: one for one in found}
-    rows = [_row(one, others, lang) for one in found]
+    axes = [axis for axis in _FURTHER if len({getattr(one.cell, axis) for one in found}) > 1]
+    rows = [_row(one, others, lang, axes) for one in found]
     return pd.DataFrame(rows).rename(columns=lambda name: text(f"column.{name}", lang))
 
 
@@ -131,7 +144,7 @@ def gap(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
     """
     first: dict[str, str | None] = {}
     rows = []
-    for one in _repeated(evidence.rows()):
+    for one in repeated(evidence):
         cell = one.cell
         chosen = first.setdefault(cell.runtime, cell.variant)
         struck = (cell.point, cell.fault, cell.dedupe) == ("after_action", "kill", NONE)
@@ -151,7 +164,7 @@ def split(evidence: Rowed, lang: str = "en") -> pd.DataFrame:
         of each taken together), how many of them under ``again``, under ``never`` and under a way
         of the runtime's own, and how many of all without a fault. Each cell is in one of the three.
     """
-    found = _repeated(evidence.rows())
+    found = repeated(evidence)
     rows = []
     for result in (*VERDICTS, UNSTABLE):
         here = [one for one in found if one.result == result]
@@ -173,7 +186,9 @@ def recovered(one: Repeated, who: str) -> bool:
     return one.cell.policy == who
 
 
-def _row(one: Repeated, others: Mapping[Cell, Repeated], lang: str) -> Row:
+def _row(
+    one: Repeated, others: Mapping[Cell, Repeated], lang: str, axes: Sequence[str] = ()
+) -> Row:
     cell = one.cell
     verdicts = one.each("verdict").split(" / ")
     said = " / ".join(text(f"verdict.{verdict}", lang) for verdict in verdicts)
@@ -188,6 +203,7 @@ def _row(one: Repeated, others: Mapping[Cell, Repeated], lang: str) -> Row:
         "point": cell.point,
         "fault": cell.fault,
         "dedupe": cell.dedupe,
+        **{axis: getattr(cell, axis) for axis in axes},
         "policy": cell.policy,
         "calls": f"{one.each('calls_after_fault')} → {one.each('calls_after_recovery')}",
         "effects": f"{one.each('effects_after_fault')} → {one.each('effects_after_recovery')}",

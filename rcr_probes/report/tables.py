@@ -9,7 +9,7 @@ from typing import Literal
 import pandas as pd
 
 from rcr_probes.errors import EvidenceError
-from rcr_probes.evidence.exported import Exported, Rowed
+from rcr_probes.evidence.exported import Rowed
 from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.evidence.rows import (
     PUBLISHED_VERDICT,
@@ -17,7 +17,7 @@ from rcr_probes.evidence.rows import (
     YES_OR_NO,
     Row,
     columns,
-    repeated,
+    named,
 )
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import MATCHED, P3, Json, Observation
@@ -44,6 +44,7 @@ _PHASES = ("fault", "recovery")
 _IN_WORDS = {"effect": "effect_fact", "eligibility": "eligibility", "call_harm": "harm"}
 # The axes beside MATCHED are shown only where rows would look alike without them.
 _FURTHER = ("runtime", "variant", "witness", "recovery_fault", "recoverers", "seed", "repeat")
+_COUNTED = ("seed", "repeat")  # of these, those that only measure the same once more
 _ORDER: Mapping[str, Sequence[str]] = {
     "point": (NONE, *POINTS),
     "fault": (NONE, *FAULTS),
@@ -62,21 +63,24 @@ def tidy(evidence: Rowed) -> pd.DataFrame:
     Raises:
         EvidenceError: the captures cannot be read, or are not those of the plan.
     """
-    if isinstance(evidence, Exported):
-        return _frame(list(evidence.rows()))
     places: dict[int, int] = {}  # of a row that captures share, by what it is
     made: list[Row] = []
-    chosen, repeats = array("q"), []
-    for first, repeat in evidence.told():
+    chosen = array("q")
+    cells: list[str] = []
+    seeds: list[int | None] = []
+    repeats: list[int | None] = []
+    for told in evidence.told():
+        first, seed, repeat = told
         place = places.setdefault(id(first), len(made))
         if place == len(made):
             made.append(first)
         chosen.append(place)
+        cells.append(named(told))
+        seeds.append(seed)
         repeats.append(repeat)
     frame = _frame(made).take(chosen).reset_index(drop=True)
-    cells = [repeated(made[place], repeat) for place, repeat in zip(chosen, repeats, strict=True)]
-    frame["cell"] = pd.Series(cells, dtype=_dtype("cell"))
-    frame["repeat"] = pd.Series(repeats, dtype=_dtype("repeat"))
+    for name, values in {"cell": cells, "seed": seeds, "repeat": repeats}.items():
+        frame[name] = pd.Series(values, dtype=_dtype(name))
     return frame
 
 
@@ -325,7 +329,9 @@ def _executors(evidence: Rowed, lang: str) -> pd.DataFrame:
 
 
 def _view(found: pd.DataFrame, first: list[str], rest: list[str], lang: str) -> pd.DataFrame:
-    """Some columns of the rows under a reader's names, numbered anew."""
+    """Some columns of the rows under a reader's names, numbered anew; what is alike, once."""
+    axes = [axis for axis in _FURTHER if axis not in _COUNTED]
+    found = found.drop_duplicates([*first, *axes, *rest])
     return _named(found[[*first, *_further(found, first), *rest]].reset_index(drop=True), lang)
 
 

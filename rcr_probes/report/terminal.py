@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
@@ -22,9 +22,9 @@ from rich.text import Text
 from rcr_probes.errors import EvidenceError, printable
 from rcr_probes.evidence.exported import Exported, Rowed
 from rcr_probes.evidence.published import Imported
-from rcr_probes.evidence.rows import Row, write_csv
+from rcr_probes.evidence.rows import Row, named, write_csv
 from rcr_probes.evidence.store import Evidence
-from rcr_probes.model import MATCHED, Cell
+from rcr_probes.model import MATCHED
 from rcr_probes.report import audit_policies, demands, outages, repeats, struck, tables, worth
 from rcr_probes.report.texts import text
 from rcr_probes.vocabulary import VerdictName
@@ -177,13 +177,13 @@ def advice(evidence: Evidence, lang: str) -> list[str]:
 
     A cell counts once, however often it was measured, for each verdict that one of its repeats has.
     """
-    found: dict[str, set[Cell]] = {}
+    found: dict[str, set[str]] = {}
     example: dict[str, str] = {}
-    for capture in evidence.captures():
-        verdict = capture.judgement.verdict
+    for told in evidence.told():
+        cell, verdict = str(told[0]["cell"]), told[0]["verdict"]
         if verdict is not None:
-            found.setdefault(verdict.verdict, set()).add(replace(capture.cell, repeat=0))
-            example.setdefault(verdict.verdict, capture.cell.id)
+            found.setdefault(str(verdict), set()).add(cell)
+            example.setdefault(str(verdict), named(told))
     judged = set().union(*found.values())
     lines = []
     for name in (name for name in ACTED_ON if name in found):
@@ -248,7 +248,7 @@ def _own(evidence: Evidence, lang: str) -> list[Drawn]:
 
 def _verdicts(evidence: Rowed, lang: str) -> list[Drawn]:
     """The matrix of verdicts; where cells were measured more than once, a row for each instead."""
-    if evidence.repeats:
+    if any(len(one.rows) > 1 for one in repeats.repeated(evidence)):
         made = {"gap": repeats.gap(evidence, lang), "repeats": repeats.table(evidence, lang)}
         return [_drawn(text(f"table.{name}", lang), made[name]) for name in made if len(made[name])]
     matrix = tables.verdicts(evidence, lang)

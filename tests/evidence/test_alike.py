@@ -397,10 +397,26 @@ def test_rows_are_those_of_the_captures_and_shared_where_they_say_the_same(sweep
     """A table is made of as few rows as there are cells, and is the table of all captures."""
     evidence = store.read(sweep)
     assert list(evidence.rows()) == [row(capture) for capture in evidence.captures()]
-    assert len({id(first) for first in [first for first, _ in evidence.told()]}) == len(CELLS)
+    assert len({id(first) for first in [first for first, *_ in evidence.told()]}) == len(CELLS)
     frame = tables.tidy(evidence)
     assert frame.astype(object).where(frame.notna(), None).to_dict("records") == [*evidence.rows()]
     assert frame["repeat"].dtype == "Int64"
+
+
+def test_rows_of_seeds_are_shared_too_unless_they_tell_a_name(seeds: Path) -> None:
+    """A state may be called as a key is: then it is another one for each seed."""
+    evidence = store.read(seeds)
+    assert list(evidence.rows()) == [row(capture) for capture in evidence.captures()]
+    assert len({id(first) for first, *_ in evidence.told()}) == 2
+    found = lines(seeds)
+    for n, line in enumerate(found):
+        seed = b"%d" % (7 + n % 6)
+        found[n] = line.replace(b'"status":"failed"', b'"status":"operation-%b"' % seed)
+    assert found != lines(seeds)
+    reseal(seeds, found)
+    named = store.read(seeds)
+    assert list(named.rows()) == [row(capture) for capture in named.captures()]
+    assert "operation-12" in {one["state_after_fault"] for one in named.rows()}
 
 
 @pytest.mark.parametrize("forge", [swapped, twice, cut, FORGED[0]])

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks import _sweep
 from rcr_probes.errors import EvidenceError, NotEvidence, RcrError, installing
 from rcr_probes.evidence import store
 from rcr_probes.evidence.exported import Exported, export, opened
@@ -68,6 +69,15 @@ def test_the_rows_of_the_committed_evidence_come_back_as_they_are(
     assert rows.plan == evidence.plan.name
     assert rows.count == len(before)
     assert rows.captures_sha256 == evidence.manifest.files["captures.jsonl"]
+
+
+def test_rows_of_a_sweep_are_told_as_those_of_its_evidence(tmp_path: Path) -> None:
+    """Few rows, and the seed and repeat of each capture."""
+    evidence = store.read(_sweep.sealed(tmp_path / "sweep", 108, seeds=True))
+    export(evidence, tmp_path / "sweep.parquet")
+    told = list(opened(tmp_path / "sweep.parquet").told())
+    assert told == list(evidence.told())
+    assert len({id(first) for first, *_ in told}) <= 54
 
 
 def test_the_same_tables_are_drawn_of_rows_and_the_others_are_named(

@@ -164,7 +164,7 @@ WAYS = {
         put("observations.0.recorded.current_digest", None),
         "'failed' after fault, and no digest of the request in hand",
     ),
-    "what its states say": (P3, put("says.failed", "not_done"), "is not what they say"),
+    "what its states say": (P3, put("says.failed", "not_done"), "another meaning than they have"),
 }  # fmt: skip
 
 

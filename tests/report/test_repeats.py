@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from matplotlib.text import Text
 
+from benchmarks import _sweep
 from rcr_probes.evidence import store
 from rcr_probes.evidence.store import Evidence
 from rcr_probes.model import Capture, Cell, Verdict
@@ -44,12 +46,12 @@ def unsettled(evidence: Evidence) -> Evidence:
 
 
 def by_key(evidence: Evidence) -> dict[Cell, Repeated]:
-    return {one.key: one for one in repeated(evidence.captures())}
+    return {one.key: one for one in repeated(evidence)}
 
 
 def test_every_cell_stands_once_with_all_its_repeats(repeats: Evidence) -> None:
     """In the order of the plan, and no capture is left out."""
-    found = repeated(repeats.captures())
+    found = repeated(repeats)
     assert sum(len(one.rows) for one in found) == len(repeats.plan.cells)
     assert [one.cell for one in found] == [c for c in repeats.plan.cells if c.repeat == 0]
     assert not any(one.differs for one in found)
@@ -57,7 +59,7 @@ def test_every_cell_stands_once_with_all_its_repeats(repeats: Evidence) -> None:
 
 def test_repeats_that_differ_are_unstable_and_never_averaged(repeats: Evidence) -> None:
     """Both verdicts are shown, in the order of the repeats, with a sentence that says why."""
-    last = repeated(unsettled(repeats).captures())[-1]
+    last = repeated(unsettled(repeats))[-1]
     assert last.result == UNSTABLE
     assert set(last.differs) == {"verdict", "reasons"}
     *_, shown = table(unsettled(repeats)).to_dict("records")
@@ -69,13 +71,11 @@ def test_repeats_that_differ_are_unstable_and_never_averaged(repeats: Evidence) 
 def test_what_to_change_is_what_came_out_sound_in_the_same_evidence(repeats: Evidence) -> None:
     """A key, another way, another configuration: only where a cell of the evidence shows it."""
     others = by_key(repeats)
-    sentences = Counter(
-        (one.result, bool(change(one, others))) for one in repeated(repeats.captures())
-    )
+    sentences = Counter((one.result, bool(change(one, others))) for one in repeated(repeats))
     assert all(said is (result not in SOUND) for result, said in sentences)
     doubled = next(
         one
-        for one in repeated(repeats.captures())
+        for one in repeated(repeats)
         if one.result == "duplicate_effect" and one.cell.variant == "baseline"
     )
     assert "operation key" in change(doubled, others)
@@ -83,12 +83,32 @@ def test_what_to_change_is_what_came_out_sound_in_the_same_evidence(repeats: Evi
     assert "operation key" not in change(doubled, alone)
 
 
+def test_a_seed_is_one_repeat_more(tmp_path: Path) -> None:
+    """It gives other names: a sweep is as long a table as its cells are many, in any medium."""
+    evidence = store.read(_sweep.sealed(tmp_path / "sweep", 540, seeds=True))
+    found = repeated(evidence)
+    assert {len(one.rows) for one in found} == {10}
+    assert [one.cell for one in found] == [c for c in evidence.plan.cells if c.seed == 0]
+    assert not any(one.differs for one in found)
+    assert len(table(evidence)) == len(found) == 54
+    assert not table(evidence).duplicated(["point", "fault", "dedupe", "policy"]).any()
+
+
+def test_of_many_repeats_it_is_told_how_often_each_was_seen(tmp_path: Path) -> None:
+    """Nobody reads ten thousand verdicts in one line."""
+    evidence = store.read(_sweep.sealed(tmp_path / "sweep", 540, seeds=True))
+    last = repeated(unsettled(evidence))[-1]
+    before = repeated(evidence)[-1].result
+    assert last.each("verdict") == f"{before} (9) / blocked (1)"
+    assert last.cell.seed == 0
+
+
 def test_what_to_change_rests_on_no_cell_of_another_request(repeats: Evidence) -> None:
     """What came out sound under another digest, or around recovery, says nothing of this cell."""
-    found = repeated(repeats.captures())
+    found = repeated(repeats)
     doubled = next(one for one in found if one.result == "duplicate_effect")
     said = change(doubled, {one.key: one for one in found})
-    axes: dict[str, Any] = {"digest": "changed", "recovery_fault": "twice", "seed": 7}
+    axes: dict[str, Any] = {"digest": "changed", "recovery_fault": "twice", "recoverers": 2}
     for axis, value in axes.items():
         others = [replace(one, cell=replace(one.cell, **{axis: value})) for one in found]
         each = {one.key: one for one in (*found, *others)}
@@ -116,7 +136,7 @@ def test_the_gap_is_what_the_first_configuration_does_with_an_executor_that_acts
 def test_who_recovered_is_told_of_every_cell_once(folder: str) -> None:
     """Again, never or the runtime's own way: together the cells of a verdict, which are all."""
     evidence = store.read(ROOT / "evidence" / folder)
-    cells = repeated(evidence.captures())
+    cells = repeated(evidence)
     rows = split(evidence).to_dict("records")
     again, never, own = "under again", "under never", "under a way of the runtime's own"
     assert sum(row["cells"] for row in rows) == len(cells)
@@ -150,7 +170,7 @@ def test_the_matrix_has_a_square_for_each_cell_and_the_table_a_row(
     repeats: Evidence, lang: str
 ) -> None:
     """The figure and its table in words hold the same cells, in both languages."""
-    found = repeated(repeats.captures())
+    found = repeated(repeats)
     drawn = matrix.matrix(repeats, lang)
     gids = [gid for artist in drawn.findobj() if (gid := artist.get_gid()) is not None]
     assert sorted(gids) == sorted(one.cell.id for one in found)

@@ -155,12 +155,23 @@ def test_the_published_restart_has_the_rows_whose_recovery_was_published(
     assert rows(tables.restart(published)) == RESTART
 
 
-def test_repeats_are_told_apart(tmp_path: Path) -> None:
-    """Rows that would look alike show what they differ in."""
+def test_repeats_that_differ_are_told_apart(tmp_path: Path) -> None:
+    """What is alike is one row; rows that differ show in which repeat."""
     cell = dict(zip(("point", "fault", "dedupe", "digest", "policy"), model.P3, strict=True))
-    twice = made(tmp_path, Cell(**cell), Cell(**cell, repeat=1))  # type: ignore[arg-type]
-    assert list(tables.restart(twice)["repeat"]) == [0, 1]
-    assert list(tables.verdicts(twice).index.names)[-1] == "repeat"
+    cells = [Cell(**cell, repeat=n) for n in range(3)]  # type: ignore[arg-type]
+    thrice = made(tmp_path, *cells)
+    assert list(tables.restart(thrice).columns[:2]) == ["executor", "effects after fault"]
+    assert len(tables.restart(thrice)) == 1
+    assert list(tables.verdicts(thrice).index.names)[-1] == "repeat"
+    *same, last = thrice.captures()
+    first, then = last.measurement.observations
+    other = replace(then, error="EIO")
+    measured = replace(last.measurement, observations=(first, other))
+    shown = replace(thrice, remembered=(*same, replace(last, measurement=measured)))
+    assert tables.restart(shown)[["repeat", "recovery"]].values.tolist() == [
+        [0, "succeeded"],
+        [2, "EIO"],
+    ]
 
 
 @pytest.mark.parametrize("table", [tables.tidy, tables.verdicts, tables.fault_locations])

@@ -42,12 +42,12 @@ def test_it_is_the_plan_of_all_known_runtimes_each_cell_three_times(
     """Nothing is left out of it, and nothing was measured once only."""
     assert committed.plan.name == "runtimes"
     assert {name_of(cell.runtime) for cell in committed.plan.cells} == set(NAMES)
-    assert {len(one.rows) for one in repeated(committed.captures())} == {3}
+    assert {len(one.rows) for one in repeated(committed)} == {3}
 
 
 def test_no_cell_is_unknown_or_unstable_without_being_said(committed: store.Evidence) -> None:
     """Where a repeat differs, the table would say so; here none does, and every fault fired."""
-    found = repeated(committed.captures())
+    found = repeated(committed)
     assert not [one.cell.id for one in found if one.differs or one.result == "unknown"]
 
 
@@ -56,7 +56,7 @@ def test_a_control_has_one_effect_and_operation_key_leaves_one(
     committed: store.Evidence, name: str
 ) -> None:
     """Of the configuration that comes first, whatever struck: the key is what holds."""
-    found = [one for one in repeated(committed.captures()) if name_of(one.cell.runtime) == name]
+    found = [one for one in repeated(committed) if name_of(one.cell.runtime) == name]
     first = [one for one in found if one.cell.variant == found[0].cell.variant]
     assert {one.each("effects_after_fault") for one in first if one.cell.fault == NONE} == {"1"}
     keyed = [one for one in first if one.cell.dedupe == "operation_key"]
