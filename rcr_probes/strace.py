@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 PROGRAM = "strace"
-KILL = "signal=KILL"  # an action of ``striking``; ``error=ENOSPC`` is another
+KILL = "signal=KILL"  # what is injected: the end of whoever makes the call
+HERE = "."  # the watched folder itself
 
 # Calls whose first argument is the open file that they change, and calls that name it by its path.
 _OPEN = (
@@ -29,8 +30,11 @@ _NAMED = (
 # Calls at which a fault may strike as well; what ``watching`` lists would not gain by them.
 _BESIDE_OPEN = ("close",)
 _BESIDE_NAMED = ("mkdir", "mkdirat", "rmdir")
-# And those that can be made on a folder, such as the watched place itself.
-_OF_FOLDERS = ("open", "openat", "close", "fsync", "fdatasync", *_BESIDE_NAMED)
+# And those that can be made on a folder, such as the watched one itself.
+_OF_FOLDERS = (
+    "open", "openat", "close", "fsync", "fdatasync", "rename", "renameat", "renameat2", "unlinkat",
+    *_BESIDE_NAMED,
+)  # fmt: skip
 KNOWN = (*_OPEN, *_NAMED, *_BESIDE_OPEN, *_BESIDE_NAMED)
 _MOST = 65535  # the largest number of a call that strace counts to
 _OPENING = ("open", "openat")  # they change a file only with one of these
@@ -54,7 +58,7 @@ class CallPoint:
 
     Attributes:
         call: the system call's name.
-        file: the file's path below the watched place; the file's own name where that is a file.
+        file: the file's path below the watched folder.
         nth: from 1, counted in the process that makes it, over all its calls of this name there.
     """
 
@@ -106,7 +110,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call that the log tells of, on a file below the watched place.
+    """One call that the log tells of, on a file below the watched folder.
 
     Attributes:
         pid: of the process, or the thread, that made it.
@@ -126,13 +130,13 @@ class Call:
 def parse(point: str) -> CallPoint | None:
     """The place that a cell's point names; None where it is a point of another kind.
 
-    Its file stays below the watched place, and is written as the shortest path to it.
+    Its file stays below the watched folder, and is written as the shortest path to it.
     """
     found = _POINT.fullmatch(point)
     if not found or found[1] not in KNOWN or len(found[3]) > 5 or int(found[3]) > _MOST:
         return None
     file = found[2]
-    if file == "." and found[1] not in _OF_FOLDERS:
+    if file == HERE and found[1] not in _OF_FOLDERS:
         return None
     if file == ".." or file.startswith(("../", "/")) or posixpath.normpath(file) != file:
         return None
@@ -149,49 +153,50 @@ def striking(
     log: str,
     point: CallPoint,
     place: str,
-    action: str,
     words: Sequence[str],
-    spelled: Sequence[str] = (),
+    spelled: Sequence[str],
 ) -> list[str]:
-    """The command under strace, which strikes at one call.
+    """The command under strace, which kills it at one call.
 
     Args:
         log: where strace writes the calls of this name on this file.
         point: where to strike.
-        place: the watched place: a folder, or the file itself.
-        action: what strace injects: ``KILL``, ``error=ENOSPC``.
+        place: the watched folder, by its absolute path.
         words: the command.
         spelled: other paths by which the command names the file, such as relative ones.
     """
     paths = dict.fromkeys([located(point, place), *spelled])
     named = [word for path in paths for word in ("-P", path)]
-    inject = f"inject={point.call}:{action}:when={point.nth}"
+    inject = f"inject={point.call}:{KILL}:when={point.nth}"
     return [*base(log), *named, "-e", f"trace={point.call}", "-e", inject, "--", *words]
 
 
 def located(point: CallPoint, place: str) -> str:
-    """The absolute path of a point's file."""
-    return place if os.path.basename(place) == point.file else os.path.join(place, point.file)
+    """The absolute path of a point's file, which lies in this folder, or is the folder."""
+    return os.path.normpath(os.path.join(place, point.file))
 
 
-def calls(log: str, place: str) -> list[Call]:
-    """The calls on files below a place, in the order of the log.
+def calls(log: str, place: str, file: str | None = None) -> list[Call]:
+    """The calls on a folder and on what lies below it, in the order of the log.
 
     Args:
         log: its text.
-        place: an absolute path: a folder, or one file.
+        place: the folder, by its absolute path.
+        file: the one file in it that is meant; None: all.
     """
     seen: Counter[tuple[int, str, str]] = Counter()
     listed: list[Call] = []
+    alone = None if file is None else os.path.join(place, file)
     for one in logged(log):
         if one.call not in _WATCHED:
             continue
         named = [(path, spelled) for path, spelled in one.files() if _below(path, place)]
         for path in dict.fromkeys(path for path, _ in named):
             seen[one.pid, one.call, path] += 1
-        if named:  # strace finds a rename or a link by its first path alone
+        if any(alone in (None, path) for path, _ in named):
+            # strace finds a rename or a link by its first path alone
             path = named[0 if one.call in _TWO_PATHS else -1][0]
-            point = CallPoint(one.call, _relative(path, place), seen[one.pid, one.call, path])
+            point = CallPoint(one.call, os.path.relpath(path, place), seen[one.pid, one.call, path])
             changes = one.call not in _OPENING or bool(_CREATES.search(one.arguments))
             own = tuple(s for p, s in named if p == path and s is not None)
             listed.append(Call(one.pid, point, changes, own, one.result not in (None, "?")))
@@ -294,7 +299,3 @@ def plain(text: str) -> str:
 
 def _below(path: str, place: str) -> bool:
     return path == place or path.startswith(place.rstrip("/") + "/")
-
-
-def _relative(path: str, place: str) -> str:
-    return os.path.basename(path) if path == place else os.path.relpath(path, place)

@@ -154,10 +154,14 @@ def changes(path: str, place: Path, commands: Commands) -> list[Target]:
             which no cell can hold.
     """
     with _ready(place, commands) as run:
-        below = trace.place_of(path, run.folder)
-        found = run.under_strace(below, None)
+        watched = trace.place_of(path, run.folder)
+        log = run.under_strace(watched, None).log
+        made = strace.calls(log, watched)
+        of_file = not os.path.isdir(watched) and all(c.point.file == strace.HERE for c in made)
+    if of_file:  # as it looks once all is over: the worker may have made it, or taken it away
+        made = strace.calls(log, *os.path.split(watched))
     targets: dict[CallPoint, Target] = {}
-    for call in strace.calls(found.log, below):
+    for call in made:
         if call.changes and not _is_text(call.point.file):
             raise RcrError(
                 f"The worker changes a file whose name is no UTF-8 text: {call.point.file!r}.",
@@ -165,7 +169,7 @@ def changes(path: str, place: Path, commands: Commands) -> list[Target]:
             )
         if call.changes:  # a path that leads through the folder of this run is nobody's later
             spelled = tuple(s for s in call.spelled if not os.path.isabs(s))
-            targets.setdefault(call.point, Target(path, call.point, spelled))
+            targets.setdefault(call.point, Target(path, of_file, call.point, spelled))
     return list(targets.values())
 
 
@@ -261,15 +265,15 @@ class _Runner:
 
     def traced(self, target: Target) -> tuple[Ended, bool]:
         """Run the worker, and kill it at a call; also, whether the log proves that."""
-        below = trace.place_of(target.path, self.folder)
-        found = self.under_strace(below, target)
-        return found.ended, strace.struck(found.log, target.point, below)
+        place = target.place(self.folder)
+        found = self.under_strace(place, target)
+        return found.ended, strace.struck(found.log, target.point, place)
 
-    def under_strace(self, below: str, target: Target | None) -> Traced:
+    def under_strace(self, place: str, target: Target | None) -> Traced:
         words = self._filled(self._commands.worker)
         timeout = self._commands.timeout
         around = self._environment()
-        return trace.run(words, around, self._output, timeout, below, target, self._watch)
+        return trace.run(words, around, self._output, timeout, place, target, self._watch)
 
     def recovery(self) -> Ended:
         with self._start(self._commands.recovery, self._recovery_output) as running:

@@ -26,13 +26,20 @@ class Target:
 
     Attributes:
         path: the watched folder or file, in which ``{folder}`` is filled in per strike.
+        of_file: whether that is a file: then it is its folder that the point's file lies in.
         point: the call.
         spelled: other paths by which the worker names its file.
     """
 
     path: str
+    of_file: bool
     point: CallPoint
     spelled: tuple[str, ...]
+
+    def place(self, folder: str) -> str:
+        """The absolute path of the folder that the point's file lies in, in one strike."""
+        watched = place_of(self.path, folder)
+        return os.path.dirname(watched) if self.of_file else watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,7 @@ def run(
         environment: all of it.
         output: the file that its output is appended to.
         timeout: seconds until it is ended.
-        place: the absolute path of the watched folder or file.
+        place: the absolute path of the folder that the target's file lies in.
         target: where to kill it; None: nowhere.
         watch: looks at what the command writes meanwhile.
     """
@@ -70,7 +77,7 @@ def run(
         if target is None:
             traced = strace.watching(pipe, words)
         else:
-            traced = strace.striking(pipe, target.point, place, strace.KILL, words, target.spelled)
+            traced = strace.striking(pipe, target.point, place, words, target.spelled)
         with Running(traced, environment, output, watch) as running:
             told = _Log(log)
             _follow(running, told, timeout, place, target)

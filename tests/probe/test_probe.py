@@ -502,6 +502,27 @@ def test_a_file_whose_name_is_no_text_is_refused_before_anything_strikes(
 
 
 @needs_strace
+@pytest.mark.parametrize("watched", ["{folder}", "{folder}/jobs", "{folder}/jobs/jobs"])
+def test_what_is_struck_is_the_file_and_not_the_folder_of_its_name(
+    probe: Probe, worker: Worker, watched: str
+) -> None:
+    """Nor is it missed where the file itself is watched."""
+    words = worker(
+        """
+        jobs = folder + "/jobs"
+        os.makedirs(jobs, exist_ok=True)
+        if os.path.exists(jobs + "/jobs"):
+            sys.exit()
+        call("{}") == 200 or sys.exit(1)
+        open(jobs + "/jobs", "w").close()
+        """
+    )
+    done = probe("--syscalls", watched, *words)
+    assert re.search(r"Killed at openat@(jobs/)?jobs#1 +2 +0 +1 → 2 +SIGKILL", done.stdout)
+    assert "unknown" not in done.stdout
+
+
+@needs_strace
 def test_a_kill_of_many_threads_is_placed_at_the_one_that_made_the_call(
     probe: Probe, worker: Worker
 ) -> None:

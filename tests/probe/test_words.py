@@ -133,7 +133,23 @@ def test_the_log_lists_the_calls_that_change_a_file() -> None:
         "7 rename@new#1",
         "7 pwrite64@jobs.db#2",
     ]
-    assert [str(call.point) for call in strace.calls(LOG, "/w/jobs.db")][:1] == ["openat@jobs.db#1"]
+
+
+def test_a_call_on_the_watched_folder_is_none_on_a_file_of_its_name() -> None:
+    """Each is told, and found again, by the path that it has."""
+    log = '7 mkdir("/w") = 0\n7 fsync(3</w>) = 0\n7 fsync(4</w/w>) = 0\n7 rename("/w", "/v") = 0\n'
+    found = strace.calls(log, "/w")
+    assert [str(call.point) for call in found] == ["fsync@.#1", "fsync@w#1", "rename@.#1"]
+    assert all(strace.parse(str(call.point)) == call.point for call in found)
+    assert [strace.located(call.point, "/w") for call in found] == ["/w", "/w/w", "/w"]
+
+
+def test_of_a_watched_file_the_calls_that_change_it_are_listed_alone() -> None:
+    """Also the rename that puts another one in its place: strace knows that by the other's path."""
+    log = '7 rename("/w/new", "/w/jobs.db") = 0\n'
+    found = [str(call.point) for call in strace.calls(LOG + log, "/w", "jobs.db")]
+    assert (found[0], found[-1]) == ("openat@jobs.db#1", "rename@new#2")
+    assert all("@jobs.db#" in point for point in found[:-1])
 
 
 def test_only_the_call_at_which_a_process_was_killed_was_struck() -> None:
