@@ -11,13 +11,13 @@ from typing import Literal
 import msgspec
 
 from rcr_probes import files
-from rcr_probes.model import Json, Recorded
+from rcr_probes.model import Recorded
 from rcr_probes.reference.damage import damage
 from rcr_probes.reference.digest import Digest, meaning_digest, request_digest
 from rcr_probes.reference.dispatch import ExecutorRegistry
 from rcr_probes.reference.errors import ApprovalError
 from rcr_probes.reference.lapse import standing
-from rcr_probes.reference.policies import EvidenceGated
+from rcr_probes.reference.policies import EvidenceGated, bound
 from rcr_probes.reference.records import (
     BESIDE,
     SUFFIX,
@@ -25,7 +25,7 @@ from rcr_probes.reference.records import (
     decode,
     replace_file,
 )
-from rcr_probes.reference.service import ADMIN, APPROVALS, LOCK, Act, Actor
+from rcr_probes.reference.service import ADMIN, APPROVALS, LOCK, Actor
 from rcr_probes.runtime import Operation, require_way
 from rcr_probes.vocabulary import (
     AGAIN,
@@ -104,7 +104,7 @@ class ApprovalRuntime:
         _keep(operation, Ticket(approval.id, None))
         token = service.approve(approval.id, _APPROVER, _REASON)
         _keep(operation, Ticket(approval.id, token))
-        service.execute(approval.id, token, operation.request, _act(operation))
+        service.execute(approval.id, token, operation.request, bound(operation))
 
     def recover(self, operation: Operation, way: str) -> None:
         """``again``: execute once more with what the ticket holds. ``resume``: by the registry.
@@ -122,14 +122,14 @@ class ApprovalRuntime:
             raise ApprovalError("APPROVAL_NOT_FOUND", "The caller holds no ticket.")
         service = _service(operation)
         if way == AGAIN:
-            service.execute(ticket.id, ticket.token, operation.request, _act(operation))
+            service.execute(ticket.id, ticket.token, operation.request, bound(operation))
             return
         if way == EVIDENCE_GATED:
             service.recover(ticket.id, operation)
             return
         registry = ExecutorRegistry(service)
         registry.register(
-            operation.executor.name, _act(operation), lambda stored: operation.request
+            operation.executor.name, bound(operation), lambda stored: operation.request
         )
         registry.resume(ticket.id)
 
@@ -214,15 +214,6 @@ def _service(operation: Operation) -> EvidenceGated:
 def _id(operation: Operation) -> str:
     """One operation has one approval here: so its files have names that can be known before."""
     return hashlib.sha256(operation.key.encode()).hexdigest()[:32]
-
-
-def _act(operation: Operation) -> Act:
-    """The executor, bound to the operation's key."""
-
-    def act(request: Mapping[str, Json]) -> Mapping[str, Json]:
-        return operation.executor(operation.key, request)
-
-    return act
 
 
 def _keep(operation: Operation, ticket: Ticket) -> None:

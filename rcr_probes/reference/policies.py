@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,9 +23,9 @@ from rcr_probes.reference.errors import ApprovalError, Code
 from rcr_probes.reference.lapse import standing
 from rcr_probes.reference.locks import free
 from rcr_probes.reference.records import NOT_STARTED, Held, Record, Ruling, Status
-from rcr_probes.reference.service import ADMIN, LOCK, Actor, ApprovalService
+from rcr_probes.reference.service import ADMIN, LOCK, Act, Actor, ApprovalService, refused
 from rcr_probes.runtime import Operation, askable
-from rcr_probes.vocabulary import STOPPED
+from rcr_probes.vocabulary import STOPPED, EffectFact
 from rcr_probes.witness import Snapshot
 
 DAMAGED = ".damaged"  # what is added to the name of a record that could not be read, and is kept
@@ -90,11 +90,11 @@ class EvidenceGated(ApprovalService):
                 return self._reconcile(found, decision, operation)
             assert found.record is not None
             if found.record.requester != "user":
-                raise _refused("PRE_APPROVAL_REQUIRED", found.record, "was asked for by an agent")
+                raise refused("PRE_APPROVAL_REQUIRED", found.record, "was asked for by an agent")
             way = decision.way or decision.eligibility
             record = self._begin(found.record, way)
         done = "reconciled" if decision.way == "replay" else "succeeded"
-        return self._perform(record, operation.request, self._act(operation), done)
+        return self._perform(record, operation.request, bound(operation), done)
 
     def rule(
         self,
@@ -134,7 +134,7 @@ class EvidenceGated(ApprovalService):
         with self._lock(approval_id):
             record = self.records.read(approval_id)
             if record.status != STOPPED or record.held is None:
-                raise _refused("APPROVAL_STATE_CONFLICT", record, "was not stopped")
+                raise refused("APPROVAL_STATE_CONFLICT", record, "was not stopped")
             stands = record.ruling
             if (
                 stands is not None
@@ -142,7 +142,7 @@ class EvidenceGated(ApprovalService):
                 and stands.by != actor.name
                 and now <= stands.until
             ):
-                raise _refused(
+                raise refused(
                     "APPROVAL_STATE_CONFLICT", record, f"has a valid decision by {stands.by}"
                 )
             ruling = Ruling(
@@ -193,7 +193,7 @@ class EvidenceGated(ApprovalService):
 
     def _effect(
         self, operation: Operation, record: Record | None, seen: Snapshot, settled: bool
-    ) -> Any:
+    ) -> EffectFact:
         """The effect fact: ``absent`` and ``partial`` of a settled attempt alone."""
         request = operation.request if record is None else record.request
         target = str(real_target(request))
@@ -244,9 +244,9 @@ class EvidenceGated(ApprovalService):
         ruling = record.ruling
         assert record.held is not None
         if (ruling.approval_id, ruling.attempt) != (record.id, record.held.attempt):
-            raise _refused("DECISION_FOREIGN", record, "was not what that decision is about")
+            raise refused("DECISION_FOREIGN", record, "was not what that decision is about")
         if ruling.until < self._now():
-            raise _refused("DECISION_EXPIRED", record, "has a decision that is void by now")
+            raise refused("DECISION_EXPIRED", record, "has a decision that is void by now")
         decision = eligibility.decide(Facts(found.facts.identity, ruling.effect, ()))
         return Decision(
             decision.eligibility, decision.way, (*decision.reasons, "decided_by_person")
@@ -280,9 +280,9 @@ class EvidenceGated(ApprovalService):
             self._tell(repaired, "reconciled", "completion_audit", reasons=reasons)
         points.reach("response")
         if found.facts.identity == "changed":
-            raise _refused("APPROVAL_STALE", repaired, "was approved for another request")
+            raise refused("APPROVAL_STALE", repaired, "was approved for another request")
         if found.facts.identity == "unknown":
-            raise _refused("APPROVAL_STATE_CONFLICT", repaired, "may be of another request")
+            raise refused("APPROVAL_STATE_CONFLICT", repaired, "may be of another request")
         return repaired
 
     def _stop(
@@ -295,7 +295,7 @@ class EvidenceGated(ApprovalService):
         elif found.facts.effect == "absent" and record.status in _NEVER:
             pending = record.status == "pending_approval"
             code: Code = "PRE_APPROVAL_REQUIRED" if pending else "APPROVAL_STATE_CONFLICT"
-            raise _refused(code, record, "has no approval that stands")
+            raise refused(code, record, "has no approval that stands")
         if record.status == STOPPED and record.held and record.held.reasons == reasons:
             return record  # a decision on this stop still answers it
         execution = record.execution
@@ -340,11 +340,14 @@ class EvidenceGated(ApprovalService):
             ruling=None,
         )
 
-    def _act(self, operation: Operation) -> Any:
-        def act(request: Mapping[str, Json]) -> Mapping[str, Json]:
-            return operation.executor(operation.key, request)
 
-        return act
+def bound(operation: Operation) -> Act:
+    """The executor, bound to the operation's key."""
+
+    def act(request: Mapping[str, Json]) -> Mapping[str, Json]:
+        return operation.executor(operation.key, request)
+
+    return act
 
 
 def _snapshot(operation: Operation, last: int) -> Snapshot:
@@ -384,7 +387,3 @@ def _contradicts(record: Record, trail: audit.Trail) -> bool:
     """The audit tells that the operation was begun, and the record that it never was."""
     begun = any(e.approval_id == record.id and e.event in _BEGUN for e in trail.lines)
     return begun and not record.consumed
-
-
-def _refused(code: Code, record: Record, why: str) -> ApprovalError:
-    return ApprovalError(code, f"The operation {record.id} ({record.status}) {why}.")

@@ -190,16 +190,16 @@ class ApprovalService:
         with self._lock(approval_id):
             record = self._current(approval_id)
             if record.consumed:
-                raise _refused("APPROVAL_ALREADY_CONSUMED", record, "was executed before")
+                raise refused("APPROVAL_ALREADY_CONSUMED", record, "was executed before")
             if record.status == "pending_approval":
-                raise _refused("PRE_APPROVAL_REQUIRED", record, "waits for its review")
+                raise refused("PRE_APPROVAL_REQUIRED", record, "waits for its review")
             if record.status != "approved":
-                raise _refused("APPROVAL_STATE_CONFLICT", record, "cannot be executed")
+                raise refused("APPROVAL_STATE_CONFLICT", record, "cannot be executed")
             if token is None:
-                raise _refused("PRE_APPROVAL_REQUIRED", record, "is executed with its token alone")
+                raise refused("PRE_APPROVAL_REQUIRED", record, "is executed with its token alone")
             # Both sides are SHA-256 of a random token, so comparing them leaks nothing of use.
             if _sha256(token) != record.token_sha256:
-                raise _refused("APPROVAL_TOKEN_INVALID", record, "was approved with another token")
+                raise refused("APPROVAL_TOKEN_INVALID", record, "was approved with another token")
             self._require_same(record, digest)
             record = self._begin(record, "execute")
         return self._perform(record, request, executor)
@@ -224,11 +224,11 @@ class ApprovalService:
         with self._lock(approval_id):
             record = self._current(approval_id)
             if record.requester != "user":
-                raise _refused("PRE_APPROVAL_REQUIRED", record, "was asked for by an agent")
+                raise refused("PRE_APPROVAL_REQUIRED", record, "was asked for by an agent")
             if record.status == "succeeded":
-                raise _refused("APPROVAL_ALREADY_CONSUMED", record, "has succeeded")
+                raise refused("APPROVAL_ALREADY_CONSUMED", record, "has succeeded")
             if record.status not in RESUMABLE:
-                raise _refused("APPROVAL_STATE_CONFLICT", record, "cannot be resumed")
+                raise refused("APPROVAL_STATE_CONFLICT", record, "cannot be resumed")
             record = self.records.write(replace(record, execution=NOT_STARTED))
             self._require_same(record, digest)
             record = self._begin(record, "resume")
@@ -302,7 +302,7 @@ class ApprovalService:
     def _pending(self, approval_id: str) -> Record:
         record = self._current(approval_id)
         if record.status != "pending_approval":
-            raise _refused("APPROVAL_NOT_PENDING", record, "waits for no review")
+            raise refused("APPROVAL_NOT_PENDING", record, "waits for no review")
         return record
 
     def _decide(
@@ -329,7 +329,7 @@ class ApprovalService:
             return
         record = replace(record, status="stale", token_sha256=None)
         self._commit(record, "stale")
-        raise _refused("APPROVAL_STALE", record, "was approved for another request")
+        raise refused("APPROVAL_STALE", record, "was approved for another request")
 
     def _begin(self, record: Record, way: str) -> Record:
         executing = Execution(status="executing", pid=os.getpid(), evidence=(), error_code=None)
@@ -383,5 +383,6 @@ def _sha256(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _refused(code: Code, record: Record, why: str) -> ApprovalError:
+def refused(code: Code, record: Record, why: str) -> ApprovalError:
+    """What is raised where an operation, as it stands, may not have what is asked."""
     return ApprovalError(code, f"The operation {record.id} ({record.status}) {why}.")
