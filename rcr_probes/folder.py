@@ -71,6 +71,12 @@ def read_cell(folder: str) -> Cell:
     return msgspec.json.decode(files.read(os.path.join(folder, CELL)), type=Cell)
 
 
+def note(folder: str, said: str) -> None:
+    """Say in the cell's output, for a person, why it came out as it did."""
+    with open(os.path.join(folder, OUTPUT), "a", encoding="utf-8") as file:
+        file.write(f"harness: {said}\n")
+
+
 def copy_world(folder: str, cell: Cell) -> str:
     """Copy the cell's outside world to a folder of its own, and return that folder.
 

@@ -152,6 +152,5 @@ def _put(place: str, state: power.State, tops: Sequence[str]) -> None:
 
 
 def _not_done(place: str, why: str) -> bool:
-    with open(os.path.join(place, folder.OUTPUT), "a", encoding="utf-8") as file:
-        file.write(f"harness: no power was lost: {why}\n")
+    folder.note(place, f"no power was lost: {why}")
     return False

@@ -102,7 +102,7 @@ def original(site: Site, run: Callable[[Site], Ended]) -> Iterator[Original]:
             # It called in a process below the phase's, which waits for it: nobody can tell the two
             # apart later, and to wait for the deadline would tell no more.
             ended, pid = process.finish(begun, 0.0), None
-            _note(site.place, f"{_ALIVE_ALONE} needs a call in the process of start() itself")
+            folder.note(site.place, f"{_ALIVE_ALONE} needs a call in the process of start() itself")
             yield Original(ended, site, None, None)
             return
         whatever_comes.enter_context(process.spared(pid or begun.pid))
@@ -112,12 +112,6 @@ def original(site: Site, run: Callable[[Site], Ended]) -> Iterator[Original]:
             ended = process.finish(begun, site.deadline)
             whatever_comes.callback(process.end, pid or begun.pid)
         yield Original(ended, site, begun if pid == begun.pid else None, pid)
-
-
-def _note(place: str, said: str) -> None:
-    """Say in the cell's output why it is unknown."""
-    with open(os.path.join(place, folder.OUTPUT), "a", encoding="utf-8") as file:
-        file.write(f"harness: {said}\n")
 
 
 def recover(site: Site) -> dict[str, Ended]:
@@ -191,7 +185,7 @@ def _around(site: Site) -> Iterator[None]:
         try:
             path, lines = offered(site.runtime, "damage")(site.in_hand, around)
         except Exception as raised:  # there is nothing to damage so, or the adapter is wrong
-            _note(site.place, f"nothing was damaged: {phase.origin(raised).decode().strip()}")
+            folder.note(site.place, f"nothing was damaged: {phase.origin(raised).decode().strip()}")
         else:
             tell(site.place, {"fault": around, **({} if lines is None else {"lines": lines})}, path)
     if around not in STALE_LOCKS:

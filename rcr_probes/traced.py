@@ -170,10 +170,9 @@ def _insert(path: str, cell: Cell, struck: Struck) -> None:
 def _say_what_was_seen(place: str, log: str, point: CallPoint) -> None:
     """Tell a person why the fault did not strike, as far as the log knows."""
     there = ", ".join(seen(log, point, _private(place))) or "none at all"
-    with open(os.path.join(place, folder.OUTPUT), "a", encoding="utf-8") as file:
-        file.write(f"harness: {point} was not reached; the calls on that file were: {there}\n")
-        if point.call == "rename":
-            file.write("harness: strace knows a rename by the file that is renamed\n")
+    folder.note(place, f"{point} was not reached; the calls on that file were: {there}")
+    if point.call == "rename":
+        folder.note(place, "strace knows a rename by the file that is renamed")
 
 
 def _point(cell: Cell, files: Mapping[str, str]) -> CallPoint | None:
