@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -96,7 +95,3 @@ def _amount(number: float, unit: str) -> str:
         if number >= size:
             return f"{number / size:.3g} {name}"
     return f"{number:.3g} {unit}"
-
-
-if __name__ == "__main__":
-    sys.exit(check())

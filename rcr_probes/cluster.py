@@ -169,11 +169,9 @@ class _Remote:
             line, there, environment = self._result(future)
         except KilledWorker:  # wherever it was run, it took its worker with it
             return Received(worker.broken(job, "the cluster's workers died"))
-        except RcrError:
+        except (RcrError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit):
-                raise
             if future.status != "error":  # it is not the cell that has failed
                 raise _gone(self._asked.there.address) from error
             raise _failed(error) from error
@@ -209,18 +207,17 @@ class _Remote:
             return made
 
 
-def checked(address: str) -> str:
-    """The address of a scheduler, when it can be one.
+def check(address: str) -> None:
+    """Refuse what cannot be the address of a scheduler.
 
     Raises:
-        PlanError: it cannot.
+        PlanError: it is none.
     """
     host, _, port = address.removeprefix(SCHEME).rpartition(":")
     if not address.startswith(SCHEME) or not host or not port.isdecimal():
         raise PlanError(
             f"{address!r} is no address of a scheduler.", "Write it as tcp://HOST:PORT."
         )
-    return address
 
 
 def _connected(address: str) -> Any:

@@ -72,7 +72,7 @@ def perform(place: str, verb: str, parent: int) -> None:
     cell = folder.read_cell(place)
     runtime = made(cell.runtime)  # the worker that started us has loaded it, and looked it over
     if verb.startswith(STATE):  # what is stored is seen as recovery has the operation in hand
-        Phase(place, verb.removeprefix(STATE), cell, runtime, "recover").store_state(place)
+        Phase(place, verb.removeprefix(STATE), cell, runtime, "recover").store_state()
         return
     attempt = 0 if verb == DECIDE else fence.enter(os.path.join(place, folder.ATTEMPTS)).number
     attempt += verb == "force"  # one more call comes after the one that was there
@@ -367,12 +367,12 @@ class Phase:
             self.emit("state", state)
         return stored
 
-    def store_state(self, place: str) -> None:
+    def store_state(self) -> None:
         """Look once at audit and stored state, and leave the state where the observer finds it."""
         self._sample_audit()
         stored = self.sample_state()
         if stored is not None:
-            with open(os.path.join(place, folder.STATE), "wb") as file:
+            with open(os.path.join(self._place, folder.STATE), "wb") as file:
                 file.write(msgspec.json.encode(stored))
 
 

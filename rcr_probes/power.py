@@ -17,6 +17,7 @@ what was flushed, names that move from one folder to another.
 from __future__ import annotations
 
 import itertools
+import math
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,10 +121,7 @@ class _Folder:
 
     def count(self) -> int:
         """How many distinct states there are of it and all below it."""
-        total = 1
-        for names in self._tied():
-            total *= self._count(names)
-        return total
+        return math.prod(self._count(names) for names in self._tied())
 
     def _tied(self) -> list[set[str]]:
         """Its names, together where one change touches several: they do not stand freely."""
@@ -155,10 +153,10 @@ class _Folder:
         for way in ways:
             nodes = list(dict.fromkeys(node for _, node in way))
             files = [node for node in nodes if isinstance(node, File)]
-            many = _product(len(options[file]) for file in files)
+            many = math.prod(len(options[file]) for file in files)
             if len(files) < len(nodes):
                 below = [node.count() for node in nodes if isinstance(node, _Folder)]
-                with_folders += many * _product(below)
+                with_folders += many * math.prod(below)
                 continue
             if many <= LARGEST:  # else nobody would wait until they are all made
                 for contents in itertools.product(*(options[file] for file in files)):
@@ -320,10 +318,3 @@ def _folders(folder: _Folder) -> Iterator[_Folder]:
     for node in dict.fromkeys([*folder.flushed.values(), *nodes]):
         if isinstance(node, _Folder):
             yield from _folders(node)
-
-
-def _product(numbers: Iterable[int]) -> int:
-    total = 1
-    for number in numbers:
-        total *= number
-    return total

@@ -65,11 +65,6 @@ class Made:
     changes: tuple[Change, ...]
     data: bytes = b""
 
-    @property
-    def can_change(self) -> bool:
-        """Whether it is a call that may change a file, or make a change last."""
-        return bool(self.changes)
-
 
 def words(log: str) -> list[str]:
     """What is put before a command so that its file operations are written to the log.

@@ -56,7 +56,7 @@ def record(place: str, runtime: str, variant: str) -> dict[str, Json] | str:
         if point := recorder.point(one):
             step = point
             reached.append(point)
-        if recorder.within(one.file, folder.RUNTIME) and one.can_change:
+        if recorder.within(one.file, folder.RUNTIME) and one.changes:
             path = recorder.own(one.file, folder.RUNTIME)
             calls.append([step, one.call, names.get(path, path), one.nth])
     states = {

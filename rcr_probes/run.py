@@ -79,7 +79,7 @@ def run(
             f"deadline = {deadline} cannot be kept.", f"Give seconds, more than 0 to {_LONGEST}."
         )
     if on is not None:
-        cluster.checked(on)
+        cluster.check(on)
         if keep:
             raise PlanError(
                 "The folders of cells that run on a cluster cannot be kept.",

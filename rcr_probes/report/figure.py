@@ -56,7 +56,7 @@ def causal_chain(evidence: Evidence, lang: str = "en") -> Figure:
     with style():
         figure = Figure(figsize=_SIZE if below else (_SIZE[0], _SIZE[1] * 0.6))
         FigureCanvasAgg(figure)
-        panels = [Panel(captures[n], n, lang, roomy=n == MAIN) for n in (MAIN, *below)]
+        panels = [Panel(captures[n], n, lang) for n in (MAIN, *below)]
         for panel, axes in zip(panels, _places(figure, panels), strict=True):
             panel.draw(axes)
         for panel in panels[:2]:  # the two that stand at the left
@@ -78,7 +78,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
         OSError: it cannot be written.
     """
     place = Path(path)
-    Path(path).write_bytes(rendered(figure, place.suffix))
+    place.write_bytes(rendered(figure, place.suffix))
 
 
 def rendered(figure: Figure, suffix: str, *, letters: bool = False) -> bytes:

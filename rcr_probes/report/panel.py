@@ -47,18 +47,16 @@ class Panel:
         capture: has events.
         name: of its executor, in the texts and in the marks' gids.
         lang: of the labels.
-        roomy: whether there is room for larger letters.
 
     Attributes:
         left: where it begins, in places of events; the first event stands at 0.
         right: where it ends.
     """
 
-    def __init__(self, capture: Capture, name: str, lang: str, *, roomy: bool) -> None:
+    def __init__(self, capture: Capture, name: str, lang: str) -> None:
         self._capture = capture
         self._name = name
         self._lang = lang
-        self._size = SMALL
         self._events = [e for e in capture.measurement.events if e.lane in _ROWS]
         self._phases = list(dict.fromkeys(e.phase for e in self._events))
         self._at: dict[int, float] = {}
@@ -155,7 +153,7 @@ class Panel:
             )
             bar.set_gid(self._gid(event))
             self._add(bar)
-            self._write((start + end) / 2, row + 0.12, status, ha="center", size=self._size)
+            self._write((start + end) / 2, row + 0.12, status, ha="center", size=SMALL)
         states = self._of("state")
         for event, after in pairwise(states):
             words = [says.get(str(e.value["status"]), "open") for e in (event, after)]
