@@ -33,7 +33,8 @@ LONGEST = (
     "tests/test_pages.py",
     "tests/report/test_execute.py",
     "notebooks/00_evidence_guide.ipynb",
-    "tests/test_cluster.py",
+    "tests/cluster/test_refused.py",
+    "tests/cluster/test_cells.py",
     "tests/report/test_guide.py",
     "tests/probe/test_probe.py",
 )
