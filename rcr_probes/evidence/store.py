@@ -131,7 +131,7 @@ class Evidence:
 
     def _lines(self) -> Iterator[bytes]:
         try:
-            with open(_own(self.folder, CAPTURES), "rb") as file:
+            with open(own(self.folder, CAPTURES), "rb") as file:
                 yield from file
         except OSError as error:
             raise unreadable(CAPTURES, error) from error
@@ -204,7 +204,7 @@ def read_plan(folder: Path) -> Plan:
         EvidenceError: it cannot be read.
     """
     try:
-        return planned.read(_own(folder, PLAN))
+        return planned.read(own(folder, PLAN))
     except (OtherForm, OSError):
         return decoded(folder, PLAN, Plan)
 
@@ -225,7 +225,7 @@ def read_whole(folder: str | os.PathLike[str]) -> Evidence:
         NotEvidence, EvidenceError: as ``read``; or the captures were changed.
     """
     evidence = read(folder)
-    if sha256(_own(evidence.folder, CAPTURES)) != evidence.manifest.files.get(CAPTURES):
+    if sha256(own(evidence.folder, CAPTURES)) != evidence.manifest.files.get(CAPTURES):
         raise EvidenceError(
             CAPTURES,
             "was changed after it was sealed.",
@@ -234,7 +234,7 @@ def read_whole(folder: str | os.PathLike[str]) -> Evidence:
     return evidence
 
 
-def _own(folder: Path, name: str) -> Path:
+def own(folder: Path, name: str) -> Path:
     """The path of a file that may be opened: a pipe would keep its reader waiting.
 
     Raises:
@@ -266,6 +266,6 @@ def decoded(folder: Path, name: str, kind: type[T]) -> T:
         EvidenceError: it cannot be read.
     """
     try:
-        return msgspec.json.decode(_own(folder, name).read_bytes(), type=kind)
+        return msgspec.json.decode(own(folder, name).read_bytes(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
         raise unreadable(name, error) from error

@@ -76,6 +76,7 @@ class Writer:
         Raises:
             PlanError: the folder holds another plan, is sealed already, is being written, or was
                 begun under other versions than these.
+            EvidenceError: what it holds is no capture of this plan, or no file of evidence.
             OSError: it cannot be written.
         """
         self._folder = Path(folder)
@@ -91,7 +92,8 @@ class Writer:
             raise PlanError(
                 f"{folder} is not empty and holds no plan.", "Name another folder with --into."
             )
-        self._file = open(self._folder / CAPTURES, "ab")  # noqa: SIM115 (closed by __exit__)
+        captures = store.own(self._folder, CAPTURES)
+        self._file = open(captures, "ab")  # noqa: SIM115 (closed by __exit__)
         try:
             _hold(self._file, self._folder)
             self._refuse_sealed()  # it may have been sealed while we waited for the lock
@@ -232,7 +234,8 @@ class Writer:
     ) -> None:
         if self.where.ranges and self._noted != self.done and self._is_ours():
             self._write_environment()
-        self._file.close()
+        with naming(self._folder):  # on a full disk it tries once more what could not be written
+            self._file.close()
 
 
 def set_aside(folder: Path) -> None:
@@ -243,6 +246,7 @@ def set_aside(folder: Path) -> None:
 
     Raises:
         PlanError: it is no folder of a run, or a run is writing to it.
+        EvidenceError: its captures are no file of evidence.
         OSError: it cannot be moved.
     """
     if not any(folder.iterdir()):
@@ -251,7 +255,7 @@ def set_aside(folder: Path) -> None:
         raise PlanError(
             f"{folder} is not empty and holds no plan.", "Name another folder with --into."
         )
-    with open(folder / CAPTURES, "ab") as captures:
+    with open(store.own(folder, CAPTURES), "ab") as captures:
         _hold(captures, folder)
         before = beside(folder, ".previous")
         _move_on(before)
@@ -331,10 +335,12 @@ def put(path: Path, parts: Iterable[bytes]) -> None:
     """
     temporary = path.with_name(_temporary(path.name))
     try:
-        with naming(path), open(temporary, "wb") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
+        with naming(path):
+            temporary.unlink(missing_ok=True)  # a link leads elsewhere, and a pipe waits
+            with open(temporary, "xb") as file:
+                file.writelines(parts)
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError:
         temporary.unlink(missing_ok=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -142,6 +145,44 @@ def test_a_run_killed_at_its_very_start_can_begin_again(
         for capture in CAPTURED:
             writer.append(capture)
         assert check(writer.seal().folder).sound
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, partial(os.symlink, "/dev/full")])
+def test_what_stands_where_a_file_is_to_be_written_is_not_written_to(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
+    """A pipe would keep the run waiting, and a link leads out of the folder."""
+    (tmp_path / "e").mkdir()
+    put(tmp_path / "e" / f"{PLAN}.new")
+    with Writer(tmp_path / "e", PLANNED) as writer:
+        for capture in CAPTURED:
+            writer.append(capture)
+        assert check(writer.seal().folder).sound
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, partial(os.symlink, "/dev/full")])
+def test_captures_that_are_no_file_are_not_resumed(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
+    """Of a pipe nothing ever comes, and a device has no end; neither is moved aside as a run."""
+    folder = begun(tmp_path / "e")
+    (folder / CAPTURES).unlink()
+    put(folder / CAPTURES)
+    for open_it in (partial(Writer, folder, PLANNED), partial(write.set_aside, folder)):
+        with pytest.raises(EvidenceError, match="no regular file"):
+            open_it()
+
+
+def test_a_full_disk_is_said_with_its_folder(tmp_path: Path) -> None:
+    """Also where the file is closed, which tries once more what could not be written."""
+    writer = Writer(tmp_path / "e", PLANNED)
+    with open("/dev/full", "wb") as full:
+        os.dup2(full.fileno(), writer._file.fileno())
+    with pytest.raises(OSError, match="No space"):
+        writer.append(CAPTURED[0])
+    with pytest.raises(OSError, match="No space") as refused:
+        writer.__exit__(None, None, None)
+    assert refused.value.filename == str(tmp_path / "e")
 
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
