@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 _CODE = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
+_LONGEST_CODE = 64  # characters
+_NO_ERROR = "none"
 _PYTHON, _INSTALLED = os.path.dirname(os.__file__), re.compile(r"\b(site|dist)-packages\b")
 # Of many names, so many are shown: of words, all that there are of anything but cells' numbers.
 _LONG, _WORDS = 8, 40
@@ -180,11 +182,13 @@ def code_of(error: BaseException) -> str:
     """What a caller sees of an error: its ``code``, its errno's name, or its type's name.
 
     A code is a word. Free text is none, for it may hold a path; nor is ``none``, which says that
-    there was no error.
+    there was no error. A type may be called anything.
     """
     given = getattr(error, "code", None)
-    if isinstance(given, str) and _CODE.fullmatch(given) and given != "none":
+    if isinstance(given, str) and _CODE.fullmatch(given) and given != _NO_ERROR:
         return given
     if isinstance(error, OSError) and error.errno is not None:
         return errno.errorcode.get(error.errno, "OSError")
-    return type(error).__name__
+    name = type(error).__name__
+    called = name.isidentifier() and len(name) <= _LONGEST_CODE and name != _NO_ERROR
+    return name if called else "Exception"

@@ -70,6 +70,11 @@ def test_long_names_are_listed_one_below_the_other() -> None:
         (OSError(987654, "no such errno"), "OSError"),
         (KeyError("x"), "KeyError"),
         (SystemExit(3), "SystemExit"),
+        (type("Fehlgeschlagen", (Exception,), {})(), "Fehlgeschlagen"),
+        (type("none", (Exception,), {})(), "Exception"),
+        (type("", (Exception,), {})(), "Exception"),
+        (type("E" * 65, (Exception,), {})(), "Exception"),
+        (type("\x1b[2J", (Exception,), {})(), "Exception"),
     ],
 )
 def test_the_code_of_an_error_is_its_own_word_its_errno_or_its_type(
