@@ -69,6 +69,7 @@ def perform(place: str, verb: str, parent: int) -> None:
     """
     os.setsid()  # a group of its own, so that a phase that overruns ends with all that it started
     linux.die_with(parent)
+    own = os.getpid()
     cell = folder.read_cell(place)
     runtime = made(cell.runtime)  # the worker that started us has loaded it, and looked it over
     if verb.startswith(STATE):  # what is stored is seen as recovery has the operation in hand
@@ -97,6 +98,8 @@ def perform(place: str, verb: str, parent: int) -> None:
         error = code_of(raised)
         _tell(raised)
     phase.sample()
+    if os.getpid() != own:  # forked by the runtime, and let come back: the operation has one caller
+        os._exit(BROKEN)
     phase.emit("return", {"error": phase.lost_answer() or error, **phase.whose()})
     _leave()
     points.watch(None)

@@ -167,6 +167,14 @@ class Vanishing(Plain):
         os._exit(0)
 
 
+class Forgets(Plain):
+    """Forks once it has acted, and forgets that a child must end: both come back to the caller."""
+
+    def start(self, operation: Operation) -> None:
+        super().start(operation)
+        os.fork()
+
+
 class Exiting(Plain):
     """Asks the interpreter to exit, as a command line program does."""
 

@@ -95,6 +95,7 @@ WRONGS = {
     "Halved": ("never", "unknown"),
     "Exiting": ("never", "protected"),
     "Vanishing": ("never", "unknown"),
+    "Forgets": ("again", "duplicate_effect"),
     "Unreadable": ("never", "unknown"),
     "Misspelt": ("never", "unknown"),
     "ClosesItsStreams": ("never", "protected"),
