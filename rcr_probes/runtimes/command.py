@@ -131,7 +131,8 @@ def _told(answered: Answered, *, silent: bool = False) -> Mapping[str, Json]:
     Raises:
         CommandFailed: it wrote something else.
     """
-    lines = answered.output.splitlines()
+    # A line ends with a newline alone: JSON may hold what Python takes for other ends of lines.
+    lines = answered.output.removesuffix("\n").split("\n") if answered.output else []
     if not lines and answered.ended != "EXIT_0":
         if silent:
             return {"error": answered.ended}
@@ -140,7 +141,7 @@ def _told(answered: Answered, *, silent: bool = False) -> Mapping[str, Json]:
         raise CommandFailed(BAD_ANSWER, f"the command wrote {len(lines)} lines to stdout, not one")
     try:
         told: Any = json.loads(lines[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict):
         raise CommandFailed(BAD_ANSWER, f"the command wrote {lines[0]!r:.80}, no JSON object")

@@ -79,6 +79,18 @@ def test_the_schema_refuses_what_the_harness_refuses(value: Any, name: str) -> N
     assert schema.broken(value, name)
 
 
+def test_an_answer_ends_with_its_line_and_with_nothing_else(described: Path) -> None:
+    """JSON may hold what Python takes for the end of a line, and other languages write as it is."""
+    note = "a\u2028b\u0085c\x7f"
+    written = "sys.stdout.buffer.write(json.dumps(value, ensure_ascii=False).encode())"
+    told = SPOKEN.replace('"evidence": []', f'"evidence": [{{"note": {note!r}}}]')
+    (described / "spoken.py").write_text(told.replace("print(json.dumps(value))", written))
+    _, evidence = ran({})
+    (capture,) = evidence.captures()
+    for seen in capture.measurement.observations:
+        assert (seen.damage, seen.recorded.evidence) == ((), ({"note": note},))
+
+
 @pytest.mark.usefixtures("described")
 def test_a_runtime_may_also_tell_the_points_that_are_not_armed() -> None:
     """They stand in the events in their order, with what the audit held when it came there."""

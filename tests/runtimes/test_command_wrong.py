@@ -15,6 +15,7 @@ HOSTILE = {
     "nothing": ("pass", "BAD_ANSWER"),
     "no code": ('print(\'{"error": "/home/me"}\')', "BAD_ANSWER"),
     "another answer": ('print(\'{"status": "done"}\')', "BAD_ANSWER"),
+    "too deep": ("print('[' * 100_000)", "BAD_ANSWER"),
     "too much": ("print('x' * (1 << 22))", "BAD_ANSWER"),
     "exit 7": ("raise SystemExit(7)", "EXIT_7"),
     "said none, exit 7": ("print('{\"error\": null}'); sys.exit(7)", "EXIT_7"),
