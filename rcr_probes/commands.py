@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rcr_probes.errors import EvidenceError, NotEvidence, RcrError
+from rcr_probes.reading import reading
 from rcr_probes.stderr import say, told
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def probe(args: Namespace) -> int:
     return probed.exit_code(done.evidence)
 
 
+@reading("folder")
 def show(args: Namespace) -> int:
     from rcr_probes.evidence import exported, store
     from rcr_probes.evidence.exported import Exported
@@ -133,6 +135,7 @@ def _say_not_drawn(titles: list[str], lang: str) -> None:
         say("\n  ".join([text("show.not_drawn", lang), *titles]))
 
 
+@reading("folder")
 def export(args: Namespace) -> int:
     from rcr_probes.evidence import exported, store
     from rcr_probes.publish import mistaken
@@ -159,6 +162,7 @@ def _show_claims(args: Namespace) -> int:
     return 0
 
 
+@reading("folder")
 def explain(args: Namespace) -> int:
     from rcr_probes.evidence import store
     from rcr_probes.publish import mistaken
@@ -251,6 +255,7 @@ def _check_claims(folder: Path, lang: str) -> bool:
     return report.sound
 
 
+@reading("ours", "theirs")
 def compare(args: Namespace) -> int:
     from rcr_probes.evidence import store
     from rcr_probes.evidence.compare import compare

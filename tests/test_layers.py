@@ -85,8 +85,9 @@ cli: errors grammar interruption stderr
 grammar: errors vocabulary commands
 interruption:
 stderr: errors report
+reading: errors evidence
 commands: errors model eligibility plan run evidence receiver probe report publish conformance
-    stderr
+    stderr reading
 """
 _, *_PARTS = re.split(r"(\w+):", ARROWS)
 MAY_IMPORT = {name: set(text.split()) for name, text in zip(_PARTS[::2], _PARTS[1::2], strict=True)}

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from rcr_probes.errors import EvidenceError
 from rcr_probes.evidence import meant
 from rcr_probes.evidence.check import Finding, Report, check, plain
 from rcr_probes.evidence.form import folders, holds_evidence
@@ -37,6 +38,21 @@ def check_all(
         if checked is not None:
             checked(len(reports), len(found))
     return reports
+
+
+def refuse_unsound(folder: Path) -> None:
+    """Refuse evidence that somebody made up, where it was taken at its word and did not bear it.
+
+    Raises:
+        NotEvidence: there is none.
+        EvidenceError: it is not sound.
+    """
+    if not all(report.sound for report in check_all(folder)):
+        raise EvidenceError(
+            str(folder),
+            "says what no run measures, and cannot be shown.",
+            f"See what is wrong with: rcr check {folder}",
+        )
 
 
 def _outside(link: Path) -> Report:

@@ -6,10 +6,13 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from rcr_probes.evidence import store, write
 from rcr_probes.evidence.form import CAPTURES
+from rcr_probes.report import terminal
 from tests.cli.typed import P3, ROOT, Captured, rcr, refused, written
 
 
@@ -206,6 +209,30 @@ def test_evidence_that_cannot_be_read_is_not_shown(
     (torn / CAPTURES).write_bytes(data[: len(data) // 2])
     rest = [str(article) if word == "same" else word for word in command[1:]]
     assert f"{CAPTURES}:" in refused(capsys, command[0], torn, *rest, code=1)
+
+
+def test_evidence_that_no_run_makes_is_not_shown(
+    article: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """It may say what nobody can count or draw, and be sealed: it is refused, with its check."""
+    forged = Path(shutil.copytree(article, tmp_path / "forged"))
+    said = (forged / CAPTURES).read_text(encoding="utf-8")
+    (forged / CAPTURES).write_text(said.replace('"calls":1,', f'"calls":{1 << 70},'))
+    write.write_manifest(forged, store.read_plan(forged))
+    assert f"rcr check {forged}" in refused(capsys, "show", forged, code=1)
+
+
+def test_what_breaks_over_sound_evidence_is_not_laid_to_it(
+    article: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is an error of ours, and comes out as one."""
+
+    def broken(*_: object) -> NoReturn:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(terminal, "every", broken)
+    with pytest.raises(ZeroDivisionError):
+        rcr("show", article)
 
 
 def test_a_cutoff_is_a_moment_of_the_cell_by_its_events_number(
