@@ -46,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         say(f"rcr: {refused(error)}")
         code = RcrError.exit_code
+    except MemoryError:
+        say("rcr: There is too little memory.\n  Raise its limit, as with: ulimit -v unlimited")
+        code = RcrError.exit_code
     try:
         sys.stdout.flush()
     except OSError:  # what cannot be written is dropped, and not tried again at the exit

@@ -22,6 +22,10 @@ class _Parser(argparse.ArgumentParser):
         example = " ".join((self.epilog or "").split())
         raise RcrError(f"{message}.", f"See: {self.prog} --help\n  {example}")
 
+    def print_help(self, file: Any = None) -> None:
+        """Print it, or fail: argparse passes over an output that takes nothing."""
+        print(self.format_help(), end="", file=file, flush=True)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             kind = action.option_strings[0] if action.option_strings else "command"

@@ -29,7 +29,7 @@ def reading(*names: str) -> Callable[[Does], Does]:
         def doing(args: Namespace) -> int:
             try:
                 return does(args)
-            except (RcrError, OSError):
+            except (RcrError, OSError, MemoryError):
                 raise
             except Exception:
                 from rcr_probes.evidence.checked import refuse_unsound

@@ -28,6 +28,8 @@ def refused(error: OSError) -> str:
         errno.ENOSPC: "Free some space, then type the same command again.",
         errno.EEXIST: "Name a folder, not a file.",
         errno.ENOTDIR: "Name a folder, not a file.",
+        errno.EMFILE: "Raise the limit of open files, as with: ulimit -n 1024",
+        errno.EFBIG: "Raise the limit of a file's size, as with: ulimit -f unlimited",
     }.get(error.errno or 0, "Name a place that is there, and that you may use.")
     named = error.filename2 or error.filename  # of two, it is the second that was to be written
     place = f"{named}: " if named else ""

@@ -33,3 +33,9 @@ def test_what_the_system_refuses_is_said_with_its_place_and_a_remedy() -> None:
     """Of two places, the one that was to be written."""
     one = OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), "from", None, "to")
     assert refused(one) == "to: Not a directory.\n  Name a folder, not a file."
+
+
+@pytest.mark.parametrize(("code", "option"), [(errno.EMFILE, "-n"), (errno.EFBIG, "-f")])
+def test_what_a_limit_refuses_is_answered_with_that_limit(code: int, option: str) -> None:
+    """Another place would be refused as well."""
+    assert f"ulimit {option} " in refused(OSError(code, os.strerror(code)))

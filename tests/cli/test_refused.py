@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,7 +14,7 @@ import pytest
 from rcr_probes.evidence import store, write
 from rcr_probes.evidence.form import CAPTURES
 from rcr_probes.report import terminal
-from tests.cli.typed import P3, ROOT, Captured, rcr, refused, written
+from tests.cli.typed import P3, ROOT, Captured, environment, process, rcr, refused, written
 
 
 @pytest.mark.parametrize(
@@ -233,6 +234,28 @@ def test_what_breaks_over_sound_evidence_is_not_laid_to_it(
     monkeypatch.setattr(terminal, "every", broken)
     with pytest.raises(ZeroDivisionError):
         rcr("show", article)
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["show", "--help"], ["decide", "--help"]])
+def test_help_that_cannot_be_written_is_no_success(argv: list[str]) -> None:
+    """As whatever else goes to a full disk."""
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            process(*argv), stdout=full, stderr=subprocess.PIPE, env=environment(), text=True
+        )
+    assert (ended.returncode, ended.stderr.splitlines()[0]) == (2, "rcr: No space left on device.")
+
+
+def test_too_little_memory_is_said(
+    article: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """Whoever set a limit is told of it; what was sealed has nothing to do with it."""
+
+    def greedy(*_: object) -> NoReturn:
+        raise MemoryError
+
+    monkeypatch.setattr(terminal, "every", greedy)
+    assert "ulimit -v" in refused(capsys, "show", article)
 
 
 def test_a_cutoff_is_a_moment_of_the_cell_by_its_events_number(
