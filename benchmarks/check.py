@@ -31,6 +31,12 @@ RATIOS = (
         2.0,
     ),
     Ratio(
+        "seeds",
+        "the whole check of a sweep of seeds",
+        "its lines read, decoded by msgspec, and hashed",
+        4.0,
+    ),
+    Ratio(
         "distinct",
         "the whole check of evidence in which no two captures say the same",
         "its lines read, decoded by msgspec, and hashed",
@@ -47,10 +53,12 @@ RATIOS = (
 PAGE = """
 ## Checking a sweep
 
-The sweep has {captures} captures of {cells} cells, and the one ten times as large {many}; no line \
-of either is the same as another. Of a repeat that says what one before it said, the check reads \
-what is its own (its number, its processes, its digest, its place in the plan), and the floor \
-decodes it whole: so the ratio falls as repeats are added, and the bound of 4 is one for sweeps. \
+The sweep has {captures} captures of {cells} cells in many repeats, and the one ten times as large \
+{many}; the sweep of seeds has as many as the first. No line of any is the same as another. Of a \
+repeat, or a seed, that says what one before it said, but for the names that its seed gives, the \
+check reads what is its own (its numbers, its names, its processes, its digest, its place in the \
+plan), and the floor decodes it whole: so the ratio falls as repeats are added, and the bound of 4 \
+is one for sweeps. \
 What is distinct is read strictly, written again, derived again and looked at from every side, in \
 plain Python that a stranger can run without msgspec; there the ratio is that of `distinct`, taken \
 over the {distinct} captures of `evidence/faults`. Memory is that of a process of its own, and \
@@ -93,6 +101,7 @@ def integrity(folder: Path) -> None:
 def taking(captures: int = CAPTURES) -> Iterator[Taking]:
     with tempfile.TemporaryDirectory(prefix="rcr-bench-") as scratch:
         sweep = _sweep.sealed(Path(scratch, "sweep"), captures)
+        seeds = _sweep.sealed(Path(scratch, "seeds"), captures, seeds=True)
         many = _sweep.sealed(Path(scratch, "many"), 10 * captures)
         memory = (_sweep.peak("check", str(many)), _sweep.peak("check", str(sweep)))
 
@@ -101,6 +110,7 @@ def taking(captures: int = CAPTURES) -> Iterator[Taking]:
             return {
                 "sweep": (seconds(lambda: whole(sweep)), least),
                 "integrity": (seconds(lambda: integrity(sweep)), least),
+                "seeds": (seconds(lambda: whole(seeds)), seconds(lambda: floor(seeds))),
                 "distinct": (seconds(lambda: whole(FAULTS)), seconds(lambda: floor(FAULTS))),
                 "memory": memory,
             }
