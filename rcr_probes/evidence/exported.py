@@ -205,27 +205,38 @@ def _metadata(place: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What the file says of itself, and its columns.
 
     Raises:
-        NotEvidence: it says nothing, or lacks a column.
+        NotEvidence: it says nothing, lacks a column or rows, or would fill the memory.
     """
     parquet = _parquet()
     try:
         with open(place, "rb") as opened, parquet.ParquetFile(opened) as file:
             said, schema = file.metadata.metadata or {}, file.schema_arrow
+            groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
         made = json.loads(said[_KEY])
         if not isinstance(made, dict) or not _METADATA.keys() <= made.keys():
             raise ValueError("its metadata lacks a key")
         if any(type(made[key]) is not kind for key, kind in _METADATA.items()):
             raise ValueError("a value of its metadata is of another kind")
-        if made["schema"] == SCHEMA and not any(
-            schema.equals(_schema(columns(published))) for published in (False, True)
-        ):
-            raise ValueError("its columns are others")
+        odd = _odd(schema, groups, made["rows"]) if made["schema"] == SCHEMA else None
+        if odd:
+            raise ValueError(odd)
     except _unreadable(KeyError, ValueError, RecursionError) as error:
         raise NotEvidence(
             f"{place} is no file that rcr export made ({error}).",
             "Make one with: rcr export DIR --to FILE.parquet",
         ) from error
     return made, tuple(schema.names)
+
+
+def _odd(schema: Any, groups: Sequence[int], count: int) -> str | None:
+    """Why nobody exports a file of this schema, and of so many rows in each group and in all."""
+    if not any(schema.equals(_schema(columns(published))) for published in (False, True)):
+        return "its columns are others"
+    if max(groups, default=0) > _TOGETHER:
+        return f"more than {_TOGETHER} of its rows lie together"
+    if sum(groups) != count:
+        return f"it says that it has {count} rows, and has {sum(groups)}"
+    return None
 
 
 def _groups(place: Path) -> Iterator[Any]:

@@ -182,6 +182,22 @@ def test_a_file_that_is_not_ours_is_refused(tmp_path: Path) -> None:
         list(opened(place).rows())
 
 
+def test_rows_that_are_too_few_or_too_many_at_a_time_are_not_read(tmp_path: Path) -> None:
+    """A table of some of them would say too much; and a small file may hold more than memory."""
+    place, strange = tmp_path / "rows.parquet", tmp_path / "strange.parquet"
+    export(store.read(COMMITTED / "article"), place)
+    whole = parquet.read_table(place)
+    said = json.loads(parquet.read_metadata(place).metadata[b"rcr_probes"])
+    for rows, count, match in (
+        (whole.slice(0, 5), 6, "says that it has 6 rows, and has 5"),
+        (whole.take([0] * 10_001), 10_001, "more than 10000 of its rows"),
+    ):
+        metadata = {"rcr_probes": json.dumps(said | {"rows": count})}
+        parquet.write_table(rows.replace_schema_metadata(metadata), strange)
+        with pytest.raises(NotEvidence, match=match):
+            opened(strange)
+
+
 def test_rows_are_streamed(tmp_path: Path) -> None:
     """Ten times the rows need no more memory: of Python's, and a row group of Arrow's."""
     import pyarrow as pa
