@@ -186,11 +186,17 @@ class NothingSent(RcrError):
 
     def __init__(self, record: Record, worker: Ended, said: str) -> None:
         others = len(record.requests)
+        refused = [one.status for one in record.requests if one.outcome == "refused"]
         if worker.how == "deadline":
             cause = f"The worker sent no request, and did not end within {worker.seconds:.0f} s."
+        elif refused:
+            cause = (
+                f"The receiver refused what the worker sent, with HTTP {refused[0]}: it stands at "
+                "an http:// address, speaks HTTP/1.1, and no TLS."
+            )
         elif others:
             cause = (
-                f"The worker sent {others} requests, but none that can make an effect: "
+                f"The worker sent requests ({others}), but none that can make an effect: "
                 "GET, HEAD, OPTIONS and TRACE only ask."
             )
         else:

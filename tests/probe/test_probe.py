@@ -303,6 +303,13 @@ def test_what_a_worker_leaves_behind_is_ended_and_makes_it_unknown(
     ("program", "says"),
     [
         ("print('no key is set')", ["sent nothing to the receiver", "RCR_RECEIVER", "no key is"]),
+        (
+            "import ssl; host, port = os.environ['RCR_RECEIVER'][7:].split(':')\n"
+            "try: ssl.create_default_context().wrap_socket("
+            "__import__('socket').create_connection((host, int(port))), server_hostname=host)\n"
+            "except OSError: pass",
+            ["refused what the worker sent, with HTTP 400", "no TLS", "RCR_RECEIVER"],
+        ),
         ("call('{}'); sys.exit(4)", ["ended with exit_4, though nothing struck", "--answer"]),
         ("call('{}'); os.kill(os.getpid(), 40)", ["ended with SIGNAL_40, though nothing struck"]),
         (
@@ -314,7 +321,14 @@ def test_what_a_worker_leaves_behind_is_ended_and_makes_it_unknown(
             ["Two runs without a strike differ", "--setup"],
         ),
     ],
-    ids=["no request", "no success", "nameless signal", "no fresh state", "no two runs alike"],
+    ids=[
+        "no request",
+        "no HTTP",
+        "no success",
+        "nameless signal",
+        "no fresh state",
+        "no two runs alike",
+    ],
 )
 def test_a_worker_that_cannot_be_probed_is_told_why(
     program: str, says: list[str], probe: Probe, worker: Worker, tmp_path: Path
